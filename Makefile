@@ -22,7 +22,7 @@ FUZZTIME    ?= 10m
 N           ?= 100
 TIMEOUT     ?= 20m
 # What is tested with real servers. Members of a database have a run of their own at night: on a busy machine they prove nothing.
-SERVERS     ?= ./images/companion/... ./provider/... ./test/outside/... ./test/policies/... ./test/provider/...
+SERVERS     ?= ./function/database/engine/mysql ./images/companion/... ./images/mysql ./provider/... ./test/outside/... ./test/policies/... ./test/provider/...
 
 # What make test is made of, in this order.
 TEST_PARTS  := check-generated check-compatible unit check-golden integration e2e
@@ -87,8 +87,9 @@ check-golden: ## Compare every example with its golden render
 	$(HACK) ./render --check $(EXAMPLES)
 
 integration: ## Provider and companion against real servers and a real API server, which they mostly wait for (RUN=TestName for a part)
-	programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes prometheus); eval "$$programs"; \
-	  CAPSTAN_DEBIAN_DRIFT=true go test -tags=integration -count=1 -p=4 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') $(SERVERS)
+	export CAPSTAN_DEBIAN_DRIFT=true; \
+	  programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes prometheus mysql); eval "$$programs"; \
+	  go test -tags=integration -count=1 -p=4 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') $(SERVERS)
 
 e2e: ## On the embedded cluster, but for slow tests, which take turns in CI (RUN=TestName for a part; test/README.md)
 	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) RUN='$(RUN)' ./hack/e2e

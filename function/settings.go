@@ -43,6 +43,7 @@ const (
 const (
 	companionRepository = "ghcr.io/capstan-dev/companion"
 	postgresRepository  = "ghcr.io/capstan-dev/postgres"
+	mysqlRepository     = "ghcr.io/capstan-dev/mysql"
 )
 
 // Kinds of configs that say where outside services are.
@@ -105,6 +106,7 @@ func defaults() *v1alpha1.Settings {
 		},
 		Database: v1alpha1.DatabaseSettings{
 			Image:               postgresRepository,
+			MySQLImage:          mysqlRepository,
 			Plans:               plans(),
 			MetricsNamespaces:   []string{"monitoring"},
 			CrossplaneNamespace: "crossplane-system",
@@ -271,7 +273,7 @@ func checkImage(image string) error {
 
 // checkDatabase settings with one new field.
 func checkDatabase(d v1alpha1.DatabaseSettings) error {
-	images := []string{d.Image}
+	images := []string{d.Image, d.MySQLImage}
 	for _, i := range d.Images {
 		images = append(images, i.Image)
 		if len(i.Versions) == 0 {

@@ -386,7 +386,7 @@ func TestSettingsOfDatabase(t *testing.T) {
 			req: database(map[string]any{"images": []any{map[string]any{
 				"image": "x", "engine": "oracle", "versions": []any{map[string]any{"version": "17"}},
 			}}}),
-			want: `engine "oracle" is unknown: use one of [postgres]`,
+			want: `engine "oracle" is unknown: use one of [mysql postgres]`,
 		},
 	}
 	for name, tc := range cases {

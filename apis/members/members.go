@@ -11,6 +11,10 @@ const (
 	// belongs to.
 	LabelDatabase = "capstan.dev/database"
 
+	// LabelScope is the scope of a generation's members, which the names of their
+	// ConfigMaps begin with. The word is Patroni's.
+	LabelScope = "cluster-name"
+
 	// LabelMember names the member that a pod or volume belongs to.
 	LabelMember = "capstan.dev/member"
 

@@ -4,12 +4,12 @@ package members
 
 // Where members keep what they know of each other, in the API server. These are the places and words of Patroni, which runs
 // the members of PostgreSQL. Members of other engines write the same, so that one reader understands both. ConfigMaps are named
-// by the scope and a suffix, and have the labels LabelDatabase and capstan.dev/scope.
+// by the scope and a suffix, and have the labels LabelDatabase and LabelScope.
 const (
 	// AnnotationStatus of a pod is a Status as JSON, written when it changes.
 	AnnotationStatus = "status"
 
-	// <scope>-leader names the leader.
+	// SuffixLeader: <scope>-leader names the leader.
 	SuffixLeader = "leader"
 	// AnnotationLeader is the name of the leader's pod, "" while there is none.
 	AnnotationLeader = "leader"
@@ -18,14 +18,14 @@ const (
 	// AnnotationTransitions counts the changes of the leader.
 	AnnotationTransitions = "transitions"
 
-	// <scope>-config is what all members follow. The function composes it, and owns AnnotationConfig.
+	// SuffixConfig: <scope>-config is what all members follow. The function composes it, and owns AnnotationConfig.
 	SuffixConfig = "config"
 	// AnnotationConfig is the text that members follow at run time.
 	AnnotationConfig = "config"
-	// AnnotationInitialize identifies the data. With it nobody begins without data again.
+	// AnnotationInitialize identifies the data. With it no member begins without data again.
 	AnnotationInitialize = "initialize"
 
-	// <scope>-failover is a request for another leader: AnnotationLeader is the pod that is to hand over, AnnotationCandidate
+	// SuffixFailover: <scope>-failover is a request for another leader: AnnotationLeader is the pod that is to hand over, AnnotationCandidate
 	// the pod that is to take over. The leader removes both annotations when it has tried.
 	SuffixFailover      = "failover"
 	AnnotationCandidate = "member"

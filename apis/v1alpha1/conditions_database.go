@@ -40,8 +40,11 @@ const (
 	// ReasonVersionUnavailable: the platform's settings have no image of the version. Choose one that the message
 	// names.
 	ReasonVersionUnavailable xpv2.ConditionReason = "VersionUnavailable"
-	// ReasonVersionChangeUnsupported: the data has a later major version. Set spec.version to it.
+	// ReasonVersionChangeUnsupported: the data has a later version, or its engine cannot be upgraded yet. Set spec.version to the
+	// version of the data.
 	ReasonVersionChangeUnsupported xpv2.ConditionReason = "VersionChangeUnsupported"
+	// ReasonUnsupportedByEngine: the engine does not have what a field asks for. The message has an alternative.
+	ReasonUnsupportedByEngine xpv2.ConditionReason = "UnsupportedByEngine"
 	// ReasonPlanUnavailable: the platform's settings have no such plan. Choose one that the message names.
 	ReasonPlanUnavailable xpv2.ConditionReason = "PlanUnavailable"
 	// ReasonExtensionUnavailable: the image does not have the extension. Choose one that the message names.
@@ -120,6 +123,9 @@ const (
 	// ReasonNoStandby: no standby is close enough to the leader for a promotion. Wait, or check the member that the
 	// message names.
 	ReasonNoStandby xpv2.ConditionReason = "NoStandby"
+	// ReasonTooFewMembers: a standby is ready, but without one member the rest are no majority, and take no writes. With two members of
+	// MySQL raise spec.replicas to 3.
+	ReasonTooFewMembers xpv2.ConditionReason = "TooFewMembers"
 	// ReasonMembersMissing: a standby is ready, and other members are missing.
 	ReasonMembersMissing xpv2.ConditionReason = "MembersMissing"
 	// ReasonStandbyLost: a standby cannot follow, because its leader has removed what it needs next of the write-ahead

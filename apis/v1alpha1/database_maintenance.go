@@ -190,7 +190,7 @@ type ChangeEffect struct {
 	// Effect: Reload, Restart, Scale, Grow, Switchover or Upgrade.
 	Effect string `json:"effect"`
 
-	// Parameters of PostgreSQL that it changes, sorted.
+	// Parameters of the server that it changes, sorted.
 	//
 	// +listType=atomic
 	// +optional
@@ -248,7 +248,7 @@ type SwitchoverStatus struct {
 	// +optional
 	To string `json:"to,omitempty"`
 
-	// At is when Patroni received the request.
+	// At is when the members received the request.
 	//
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Database is a PostgreSQL cluster of several members with automatic failover. One member is the leader and takes
+// A Database is a PostgreSQL or MySQL cluster of several members with automatic failover. One member is the leader and takes
 // writes, the others are standbys; a standby is promoted as soon as the leader fails. Failover works without Capstan
 // and Crossplane. A Database also creates databases, logins and the Secrets to connect with. Its conditions report what
 // blocks it and what to do.
@@ -50,14 +50,23 @@ type DatabaseList struct {
 
 // Engine of a Database.
 //
-// +kubebuilder:validation:Enum=postgres
+// +kubebuilder:validation:Enum=postgres;mysql
 type Engine string
 
-// EnginePostgres is PostgreSQL.
-const EnginePostgres Engine = "postgres"
+// Engines of a Database.
+const (
+	// EnginePostgres is PostgreSQL.
+	EnginePostgres Engine = "postgres"
+	// EngineMySQL is MySQL with Group Replication.
+	EngineMySQL Engine = "mysql"
+)
 
 // DatabaseSpec is the desired state of a Database.
 //
+// +kubebuilder:validation:XValidation:rule="self.engine == 'mysql' || self.version.matches('^[1-9][0-9]{0,2}$')",fieldPath=".version",message="must be a major version, for instance \"17\""
+// +kubebuilder:validation:XValidation:rule="self.engine != 'mysql' || self.version.matches('^[1-9][0-9]?[.][0-9]{1,2}$')",fieldPath=".version",message="must be a series of MySQL in quotes, for instance \"9.7\""
+// +kubebuilder:validation:XValidation:rule="self.engine != 'mysql' || !has(self.databases) || self.databases.all(d, !(d.name in ['mysql', 'sys', 'information_schema', 'performance_schema']))",fieldPath=".databases",message="must not have mysql, sys, information_schema or performance_schema, which the server itself uses: choose another name"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'mysql' || !has(self.consumers) || self.consumers.all(c, !(c.name in ['mysql', 'root', 'capstan-member', 'capstan-replication']))",fieldPath=".consumers",message="must not have mysql, root, capstan-member or capstan-replication, which the members use: choose another name"
 // +kubebuilder:validation:XValidation:rule="!(has(self.plan) && has(self.resources))",message="set plan or resources, not both: a plan defines the resources"
 // +kubebuilder:validation:XValidation:rule="!has(self.consumers) || self.consumers.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".consumers",message="database must be one of spec.databases: add it there, or remove it for the first"
 // +kubebuilder:validation:XValidation:rule="!has(self.replication) || !has(self.replication.slots) || self.replication.slots.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".replication.slots",message="database must be one of spec.databases: add it there, or remove it for the first"
@@ -65,24 +74,25 @@ const EnginePostgres Engine = "postgres"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.config) || !('wal_level' in oldSelf.config) || oldSelf.config['wal_level'].lowerAscii() != 'logical' || (has(self.config) && 'wal_level' in self.config && self.config['wal_level'].lowerAscii() == 'logical')",fieldPath=".config",message="wal_level cannot change from logical to another value, because a server with replication slots does not start then: keep it; logical only writes a little more"
 // +kubebuilder:validation:XValidation:rule="has(self.from) == has(oldSelf.from) && (!has(self.from) || self.from == oldSelf.from)",fieldPath=".from",message="from cannot be changed, added or removed: it is used only when a Database is created; make another Database"
 type DatabaseSpec struct {
-	// Engine: postgres. It cannot change.
+	// Engine: postgres, or mysql for MySQL with Group Replication. MySQL does not have every field yet: one that it lacks is
+	// refused with an alternative (the documentation has a table). It cannot change.
 	//
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: make another Database and move the data"
 	// +kubebuilder:example=postgres
 	Engine Engine `json:"engine"`
 
-	// Version is the major version, one of the platform's settings, which also choose the minor version. A higher
-	// version requests an upgrade of the data (see upgrade). To cancel the upgrade, set the previous version again
-	// before clients are switched.
+	// Version is the major version of PostgreSQL, such as "17", or the series of MySQL, such as "9.7", in quotes: one of
+	// the platform's settings, which also choose the minor version. A higher version requests an upgrade of the data
+	// (see upgrade). To cancel the upgrade, set the previous version again before clients are switched.
 	//
 	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]{0,2}$')",message="must be a major version, for instance \"17\""
 	// +kubebuilder:example="17"
 	Version string `json:"version"`
 
 	// Replicas is the number of members including the leader, from 1 to 9. With 2 or more the Database survives the
-	// loss of one member, and every commit is on two members, unless spec.availability changes that. A change adds or
-	// removes members and restarts no other member; volumes of removed members stay.
+	// loss of one member, and every commit is on two members, unless spec.availability changes that. With MySQL every
+	// commit is on a majority, so that 3 or 4 members survive the loss of one, 5 or 6 of two, and 2 of none. A change
+	// adds or removes members and restarts no other member; volumes of removed members stay.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9
@@ -173,7 +183,7 @@ type DatabaseSpec struct {
 	// +optional
 	Credentials *DatabaseCredentials `json:"credentials,omitempty"`
 
-	// Config holds PostgreSQL parameters; the documentation lists the supported ones. Most take effect at once; the
+	// Config holds parameters of the server; the documentation lists the supported ones of each engine. Most take effect at once; the
 	// others restart the members one by one.
 	//
 	// +kubebuilder:validation:MaxProperties=64
@@ -301,7 +311,7 @@ type DatabaseSpec struct {
 	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
 }
 
-// ParameterValue is the value of a parameter as in postgresql.conf, without quotes.
+// ParameterValue is the value of a parameter as in the server's configuration file, without quotes.
 //
 // +kubebuilder:validation:MaxLength=1024
 // +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must not have control characters"
@@ -317,7 +327,8 @@ type DatabaseResources struct {
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// Memory request and limit; the sizes of PostgreSQL's buffers follow from it. Default: the memory of the plan default.
+	// Memory request and limit; the sizes of the server's buffers follow from it. MySQL needs at least 768Mi. Default: the
+	// memory of the plan default.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="must be a quantity of at least 256Mi, for instance 4Gi"
 	// +kubebuilder:example="4Gi"
@@ -388,7 +399,7 @@ type DatabaseAvailability struct {
 	Spread MemberSpread `json:"spread,omitempty"`
 
 	// Profile is how fast a standby is promoted after the leader stops responding: Fast about 20 s, Balanced about 30
-	// s, Patient about 90 s. After a clean stop of the leader it takes at most 3 s in every profile. A change restarts
+	// s, Patient about 90 s; with MySQL about 7, 22 and 38 s. After a clean stop of the leader it takes at most 3 s in every profile. A change restarts
 	// nothing. Default: Balanced.
 	//
 	// +kubebuilder:default=Balanced
@@ -407,7 +418,7 @@ type DatabaseAvailability struct {
 
 // LogicalDatabase is one database in the server.
 type LogicalDatabase struct {
-	// Name of the database. The role NAME_owner owns it and everything in it.
+	// Name of the database. In PostgreSQL the role NAME_owner owns it and everything in it.
 	//
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$') && !(self in ['postgres', 'template0', 'template1', 'capstan']) && !self.startsWith('pg_')",message="must be lower case letters, digits and _, start with a letter but not with pg_, and not be postgres, template0, template1 or capstan"

@@ -23,6 +23,8 @@ import (
 type fleet struct {
 	*world
 
+	kind kind
+
 	r       *rand.Rand
 	members map[string]*tenant
 	leader  string
@@ -47,6 +49,21 @@ type fleet struct {
 	works          works
 
 	log []string
+}
+
+// A kind of Database: engine and version, its parameters that need a restart and none, and whether it has hooks.
+type kind struct {
+	spec, engine, restarts, reloads, later string
+
+	hooks bool
+}
+
+// kinds of Databases that the rules of change hold for.
+func kinds() map[string]kind {
+	return map[string]kind{
+		"postgres": {spec: basic, engine: `engine: postgres, version: "17"`, restarts: "max_connections", reloads: "work_mem: 8MB", later: "work_mem: 64MB", hooks: true},
+		"mysql":    {spec: group, engine: `engine: mysql, version: "9.7"`, restarts: "max_connections", reloads: "sort_buffer_size: 8M", later: "sort_buffer_size: 64M"},
+	}
 }
 
 // A tenant is one member.
@@ -78,7 +95,7 @@ func (f *fleet) failf(format string, args ...any) {
 // asked spec, of those that need a restart or none.
 func (f *fleet) asked() string {
 	fields := []string{
-		"", `, config: {max_connections: "200"}`, `, config: {max_connections: "300", work_mem: 8MB}`, `, config: {work_mem: 64MB}`,
+		"", `, config: {` + f.kind.restarts + `: "200"}`, `, config: {` + f.kind.restarts + `: "250", ` + f.kind.reloads + `}`, `, config: {` + f.kind.later + `}`,
 		`, resources: {memory: 2Gi}`, `, resources: {cpu: "64"}`,
 	}[f.spec]
 	maintenance := []string{}
@@ -97,8 +114,8 @@ func (f *fleet) asked() string {
 	if f.revisionInputs != "" {
 		fields += fmt.Sprintf(", switchover: {id: %q}", f.revisionInputs)
 	}
-	return fmt.Sprintf(`{engine: postgres, version: "17", replicas: %d, storage: 50Gi%s, hibernated: %t, maintenance: {%s}}`,
-		f.replicas, fields, f.sleeps, strings.Join(maintenance, ", "))
+	return fmt.Sprintf(`{%s, replicas: %d, storage: 50Gi%s, hibernated: %t, maintenance: {%s}}`,
+		f.kind.engine, f.replicas, fields, f.sleeps, strings.Join(maintenance, ", "))
 }
 
 // mayTouch tells, by other means than the planner, whether a member that serves may be touched now.
@@ -416,6 +433,9 @@ func (f *fleet) trouble() {
 		f.edited()
 	case 19, 20:
 		f.works.before, f.works.after, f.works.stops = f.r.IntN(3), f.r.IntN(3), f.r.IntN(2) > 0
+		if !f.kind.hooks {
+			f.works.before, f.works.after = 0, 0
+		}
 		f.works.version++
 		f.edited()
 	case 21, 22:
@@ -457,9 +477,16 @@ func template(tb testing.TB, o compose.Object) string {
 // more than one member down by our doing, never the last copy that serves, never anything outside of a window, without an
 // approval or in a freeze, the leader stopped last and started first, each switchover once; and once faults stop, always an end.
 func TestChangeProperties(t *testing.T) {
+	for name, kind := range kinds() {
+		t.Run(name, func(t *testing.T) { changes(t, kind) })
+	}
+}
+
+func changes(t *testing.T, kind kind) {
+	t.Helper()
 	for seed := range uint64(seeds) {
 		f := &fleet{
-			world: running(t, basic), r: rand.New(rand.NewPCG(seed, 7)), members: map[string]*tenant{}, leader: "a",
+			kind: kind, world: running(t, kind.spec), r: rand.New(rand.NewPCG(seed, 7)), members: map[string]*tenant{}, leader: "a",
 			timeline: 1, ids: map[string]int{}, replicas: 3, works: newWorks(),
 		}
 		f.log = append(f.log, fmt.Sprintf("seed %d", seed))

@@ -9,11 +9,12 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/engine/mysql"
 	"github.com/capstan-dev/capstan/function/database/engine/postgres"
 )
 
 // engines that a Database can run, by spec.engine. This is the only place that names one.
-var engines = map[v1alpha1.Engine]engine.Engine{v1alpha1.EnginePostgres: postgres.New()}
+var engines = map[v1alpha1.Engine]engine.Engine{v1alpha1.EnginePostgres: postgres.New(), v1alpha1.EngineMySQL: mysql.New()}
 
 // defaultEngine of specs and images that name none.
 const defaultEngine = v1alpha1.EnginePostgres

@@ -91,7 +91,7 @@ type filled struct {
 
 func settings() inputv1alpha1.Settings {
 	return inputv1alpha1.Settings{Database: inputv1alpha1.DatabaseSettings{
-		Image: "ghcr.io/capstan-dev/postgres",
+		Image: "ghcr.io/capstan-dev/postgres", MySQLImage: "ghcr.io/capstan-dev/mysql",
 		Plans: []inputv1alpha1.DatabasePlan{
 			{Name: "default", CPU: resource.MustParse("500m"), Memory: resource.MustParse("1Gi")},
 			{Name: "medium", CPU: resource.MustParse("2"), Memory: resource.MustParse("8Gi"), MaxConnections: 200, StorageClassName: "fast"},

@@ -3,6 +3,7 @@
 package database
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/memory"
 	"github.com/capstan-dev/capstan/function/database/names"
@@ -24,18 +26,16 @@ import (
 func gather(r compose.Request, release string) (*facts.Cluster, error) {
 	xr := r.Composite.Map()
 	e := engineOf(v1alpha1.Engine(compose.Text(xr, "spec", "engine")))
-	f := facts.Facts{Request: r, Recollection: memory.Recall(r), Engine: e, Release: release, Catalogue: r.Settings.Database.Images}
+	f := facts.Facts{Request: r, Recollection: memory.Recall(r), Engine: e, Release: release}
 	n := names.Names{Name: compose.Text(xr, "metadata", "name"), Namespace: compose.Text(xr, "metadata", "namespace"), Generation: f.Memory.Generation(), Traits: e.Traits()}
 	if n.Name == "" || n.Namespace == "" {
 		return nil, errors.New("metadata.name and metadata.namespace must not be empty")
 	}
-	if len(f.Catalogue) == 0 {
-		versions, err := e.Catalogue()
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the versions of our image: %w", err)
-		}
-		f.Catalogue = []inputv1alpha1.DatabaseImage{{Image: r.Settings.Database.Image, Engine: n.Traits.Engine, Versions: versions}}
+	catalogue, err := imagesOf(e, r.Settings.Database)
+	if err != nil {
+		return nil, err
 	}
+	f.Catalogue = catalogue
 	n.Identity, f.Opened = facts.Identify(r, facts.ObserveSets(r, n)), facts.BucketSecrets(r, n)
 	c := specified(&f, n, compose.Map(xr, "spec"))
 	if before := c.StandIn(); len(c.Problems) > 0 && before != nil {
@@ -46,6 +46,21 @@ func gather(r compose.Request, release string) (*facts.Cluster, error) {
 		}
 	}
 	return c, nil
+}
+
+// imagesOf an engine: the platform's own, or else ours.
+func imagesOf(e engine.Engine, s inputv1alpha1.DatabaseSettings) ([]inputv1alpha1.DatabaseImage, error) {
+	own := slices.DeleteFunc(slices.Clone(s.Images), func(i inputv1alpha1.DatabaseImage) bool {
+		return cmp.Or(i.Engine, defaultEngine) != e.Traits().Engine
+	})
+	if len(own) > 0 {
+		return own, nil
+	}
+	versions, err := e.Catalogue()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the versions of our image: %w", err)
+	}
+	return []inputv1alpha1.DatabaseImage{{Image: e.Image(s), Engine: e.Traits().Engine, Versions: versions}}, nil
 }
 
 // specified facts are those with a spec, of the active generation.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/capstan-dev/capstan/hack/internal/postgres"
+	"github.com/capstan-dev/capstan/hack/internal/memberimage"
 )
 
 // The public home of Capstan's packages. crossplane.yaml, platform.yaml and mirror.yaml name it too, and a test compares.
@@ -32,8 +32,9 @@ type artifact struct {
 	Examples []string
 	// Program is the Go package of what runs. Empty when nothing does.
 	Program string
-	// Postgres puts the program on top of what images/postgres has; an image without it holds the program and nothing else.
-	Postgres bool
+	// Member puts the program on top of what the image of members with the artifact's name has. Other images hold the program and
+	// nothing else.
+	Member bool
 }
 
 // artifacts lists them in the order of an upgrade: the APIs come last, because they ask for a function and a provider at
@@ -58,7 +59,8 @@ func artifacts() []artifact {
 		},
 		{Name: "companion", Program: "./images/companion"},
 		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
-		{Name: "postgres", Program: "./images/postgres/member", Postgres: true},
+		{Name: "postgres", Program: "./images/postgres/member", Member: true},
+		{Name: "mysql", Program: "./images/mysql/member", Member: true},
 		{Name: "demo-database", Program: "./images/demo-database"},
 	}
 }
@@ -70,8 +72,8 @@ func (a artifact) reference(registry, version string) string {
 
 // program is where the image has what runs.
 func (a artifact) program() string {
-	if a.Postgres {
-		return postgres.Member
+	if a.Member {
+		return memberimage.Member
 	}
 	return "/" + path.Base(a.Program)
 }

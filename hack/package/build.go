@@ -15,7 +15,7 @@ import (
 
 	"github.com/capstan-dev/capstan/hack/internal/image"
 	"github.com/capstan-dev/capstan/hack/internal/licenses"
-	"github.com/capstan-dev/capstan/hack/internal/postgres"
+	"github.com/capstan-dev/capstan/hack/internal/memberimage"
 )
 
 // imageUser is the user of our images. A number, because Kubernetes cannot know that a name is not root.
@@ -139,15 +139,19 @@ func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, fil
 		},
 	}
 	program := a.program()
-	if a.Postgres {
-		b, err := postgres.New(ctx, p.root, p.Printer)
+	if a.Member {
+		members, err := memberimage.Named(a.Name)
 		if err != nil {
 			return err
 		}
-		if spec.Base, err = b.Layers(ctx, platform); err != nil {
+		b, err := memberimage.New(ctx, p.root, p.Printer)
+		if err != nil {
+			return err
+		}
+		if spec.Base, err = b.Layers(ctx, members, platform); err != nil {
 			return fmt.Errorf("cannot build the base of %s: %w", a.Name, err)
 		}
-		spec.User, spec.Env = postgres.User, postgres.Env()
+		spec.User, spec.Env = memberimage.User, members.Env
 		// With what is below the program, other licences apply; each is in the image.
 		delete(spec.Labels, "org.opencontainers.image.licenses")
 	}

@@ -29,7 +29,7 @@ const (
 )
 
 // TestBuild builds everything twice, the second time from a copy of the source in another folder, and looks into what came
-// out of it. The image postgres is left to tests of its own: most of it has to be downloaded.
+// out of it. Images of members are left to tests of their own: most of each has to be downloaded.
 func TestBuild(t *testing.T) {
 	first := newProject(t)
 	second := newProject(t)
@@ -38,7 +38,7 @@ func TestBuild(t *testing.T) {
 	build := buildCmd{Platform: []string{testPlatform}}
 	var built []artifact
 	for _, a := range artifacts() {
-		if !a.Postgres {
+		if !a.Member {
 			built, build.Only = append(built, a), append(build.Only, a.Name)
 		}
 	}
@@ -341,7 +341,8 @@ type object struct {
 			CompanionImage string `json:"companionImage"`
 		} `json:"algorithm"`
 		Database struct {
-			Image string `json:"image"`
+			Image      string `json:"image"`
+			MySQLImage string `json:"mysqlImage"`
 		} `json:"database"`
 	} `json:"data"`
 	Spec struct {

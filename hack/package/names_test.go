@@ -145,13 +145,13 @@ func TestImageConfigs(t *testing.T) {
 // TestImagesOfAMirror expects that pods pull from the mirror what they pull by themselves. The function adds its version.
 func TestImagesOfAMirror(t *testing.T) {
 	var want []string
-	for _, name := range []string{"companion", "postgres"} {
+	for _, name := range []string{"companion", "postgres", "mysql"} {
 		want = append(want, strings.TrimSuffix(find(t, name).reference(exampleRegistry, "v0.0.0"), ":v0.0.0"))
 	}
 	var got []string
 	for _, o := range source(t, "package/mirror.yaml") {
 		if o.Kind == "EnvironmentConfig" && o.Metadata.Name == "capstan" {
-			got = append(got, o.Data.Algorithm.CompanionImage, o.Data.Database.Image)
+			got = append(got, o.Data.Algorithm.CompanionImage, o.Data.Database.Image, o.Data.Database.MySQLImage)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/capstan-dev/capstan/hack/internal/checkout"
 	"github.com/capstan-dev/capstan/hack/internal/cosign"
-	"github.com/capstan-dev/capstan/hack/internal/postgres"
+	"github.com/capstan-dev/capstan/hack/internal/memberimage"
 )
 
 // toolchain is the one that builds releases: another patch version of Go gives other bytes. The Go command downloads it where it is not
@@ -126,9 +126,9 @@ func (c *releaseCmd) checkSource(ctx context.Context, p *project) (checkout.Stat
 		return state, fmt.Errorf("cannot release %s: %d changes are in no commit, the first is %q: commit them, or set ALLOW_DIRTY=true for a trial",
 			p.version, n, strings.TrimSpace(state.Dirty[0]))
 	}
-	if os.Getenv(postgres.DriftVariable) != "" {
+	if os.Getenv(memberimage.DriftVariable) != "" {
 		return state, fmt.Errorf("cannot release %s: %s allows other packages of Debian than the locked ones: unset it",
-			p.version, postgres.DriftVariable)
+			p.version, memberimage.DriftVariable)
 	}
 	tagged, err := checkout.CommitOf(ctx, p.root, p.version)
 	if err != nil {

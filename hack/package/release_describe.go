@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/attest"
 	"github.com/capstan-dev/capstan/hack/internal/checkout"
 	"github.com/capstan-dev/capstan/hack/internal/debian"
+	"github.com/capstan-dev/capstan/hack/internal/memberimage"
 )
 
 // homepage is the public home of the source.
@@ -37,13 +38,17 @@ func (c *releaseCmd) describe(files map[string][]byte, p *project, images []rele
 			modules,
 		}
 		var packages []debian.Package
-		if img.Postgres {
-			lock, err := digestOf(p, packagesLock)
+		if img.Member {
+			members, err := memberimage.Named(img.Name)
+			if err != nil {
+				return err
+			}
+			lock, err := digestOf(p, members.Lock())
 			if err != nil {
 				return err
 			}
 			materials = append(materials, lock)
-			if packages, err = c.packages(p); err != nil {
+			if packages, err = c.packages(p, members.Lock()); err != nil {
 				return err
 			}
 		}
@@ -72,12 +77,9 @@ func (c *releaseCmd) describe(files map[string][]byte, p *project, images []rele
 	return nil
 }
 
-// packagesLock names the packages of Debian in the image postgres.
-const packagesLock = "images/postgres/packages.lock"
-
-// packages returns the packages of the platforms that are built.
-func (c *releaseCmd) packages(p *project) ([]debian.Package, error) {
-	data, err := os.ReadFile(filepath.Join(p.root, packagesLock))
+// packages returns what a lock names for the platforms that are built.
+func (c *releaseCmd) packages(p *project, file string) ([]debian.Package, error) {
+	data, err := os.ReadFile(filepath.Join(p.root, file))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the lock of packages: %w", err)
 	}

@@ -175,8 +175,13 @@ func TestRelease(t *testing.T) {
 				t.Errorf("the SBOM of %s lacks a module of its program", img.Name)
 			}
 		}
-		if !strings.Contains(string(file(t, folder, "sbom-postgres.cdx.json")), "pkg:deb/debian/patroni@") {
-			t.Error("the SBOM of postgres lacks a package of Debian")
+		for image, name := range map[string]string{"postgres": "patroni", "mysql": "mysql-server-core"} {
+			if !strings.Contains(string(file(t, folder, "sbom-"+image+".cdx.json")), "pkg:deb/debian/"+name+"@") {
+				t.Errorf("the SBOM of %s lacks a package of Debian", image)
+			}
+			if !strings.Contains(string(file(t, folder, "provenance-"+image+".intoto.json")), "images/"+image+"/packages.lock") {
+				t.Errorf("the provenance of %s lacks its lock", image)
+			}
 		}
 	})
 

@@ -6,6 +6,9 @@
 //
 // sets CAPSTAN_PROGRAM_VERSITYGW to the folder that holds the program versitygw, and CAPSTAN_PROGRAM_MLFLOW to a Python virtual
 // environment, whose interpreter is bin/python3 in it. A dash in the name of a tool becomes an underscore.
+//
+// The name mysql is the one of the image of MySQL's members: CAPSTAN_PROGRAM_MYSQL is a folder with mysqld, mysql and others of its
+// programs, which run on this machine with the loader, the libraries and the files of the image.
 package main
 
 import (
@@ -14,6 +17,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,11 +25,12 @@ import (
 
 	"github.com/capstan-dev/capstan/hack/internal/build"
 	"github.com/capstan-dev/capstan/hack/internal/host"
+	"github.com/capstan-dev/capstan/hack/internal/memberimage"
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
 type command struct {
-	Tools []string `arg:"" help:"Names of folders below hack/tools."`
+	Tools []string `arg:"" help:"Names of folders below hack/tools, or mysql."`
 }
 
 func main() {
@@ -50,17 +55,27 @@ func (c *command) run(ctx context.Context, stdout io.Writer, p *progress.Printer
 	if err != nil {
 		return err
 	}
-	if build.NeedsPython(c.Tools...) {
+	tools := slices.DeleteFunc(slices.Clone(c.Tools), isImage)
+	if build.NeedsPython(tools...) {
 		if err := host.Install(ctx, p, build.PythonVenv); err != nil {
 			return err
 		}
 	}
-	if err := b.Ensure(ctx, p, c.Tools...); err != nil {
+	if err := b.Ensure(ctx, p, tools...); err != nil {
+		return err
+	}
+	images, err := memberimage.New(ctx, root, p)
+	if err != nil {
 		return err
 	}
 	var out strings.Builder
 	for _, tool := range c.Tools {
-		dir, err := b.Dir(tool)
+		var dir string
+		if isImage(tool) {
+			dir, err = images.Programs(ctx, memberimage.MySQL())
+		} else {
+			dir, err = b.Dir(tool)
+		}
 		if err != nil {
 			return err
 		}
@@ -69,6 +84,8 @@ func (c *command) run(ctx context.Context, stdout io.Writer, p *progress.Printer
 	_, err = io.WriteString(stdout, out.String())
 	return err
 }
+
+func isImage(name string) bool { return name == memberimage.MySQL().Name }
 
 func variable(tool string) string {
 	return "CAPSTAN_PROGRAM_" + strings.ToUpper(strings.ReplaceAll(tool, "-", "_"))

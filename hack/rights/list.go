@@ -148,6 +148,7 @@ func (l *list) page(granted []right) []byte {
 	titles := map[string]string{
 		roleCompose:               "Crossplane, for what Algorithms and Databases compose",
 		"capstan:postgres-member": "Members of a PostgreSQL Database",
+		"capstan:mysql-member":    "Members of a MySQL Database",
 		"capstan:activator":       "Activators of Algorithms that sleep",
 		"capstan:provider":        "The provider",
 	}

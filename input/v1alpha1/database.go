@@ -10,7 +10,7 @@ import (
 
 // DatabaseSettings are the choices of a platform team for every Database.
 type DatabaseSettings struct {
-	// Image of the members, with the versions and extensions of this version of Capstan. Without a tag it has the tag
+	// Image of the members of Databases with engine postgres, with the versions and extensions of this version of Capstan. Without a tag it has the tag
 	// of the function's version; running members keep their image until another change restarts them. A change of the
 	// tag or digest restarts the members of every Database, one by one. Default: ghcr.io/capstan-dev/postgres.
 	//
@@ -20,8 +20,18 @@ type DatabaseSettings struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
+	// MySQLImage is the image of the members of Databases with engine mysql, as image is for engine postgres.
+	// Default: ghcr.io/capstan-dev/mysql.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:example="registry.example.org/capstan-dev/mysql"
+	// +optional
+	MySQLImage string `json:"mysqlImage,omitempty"`
+
 	// Images to use instead, for platforms with their own images. The first image with the requested version is used. A
-	// change restarts the members that use the image, one by one. Default: image, with its content.
+	// change restarts the members that use the image, one by one. Default, for an engine that no image has: image or
+	// mysqlImage, with its content.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -116,7 +126,7 @@ type DatabaseImage struct {
 	// +kubebuilder:example="registry.example.org/capstan-dev/postgres:v0.1.0"
 	Image string `json:"image"`
 
-	// Engine in the image. Default: postgres.
+	// Engine in the image: postgres or mysql. Default: postgres.
 	//
 	// +kubebuilder:default=postgres
 	// +kubebuilder:example=postgres
@@ -147,7 +157,7 @@ type DatabaseVersion struct {
 	// +optional
 	Minor string `json:"minor,omitempty"`
 
-	// Extensions that the image has for the version, including those that are part of PostgreSQL.
+	// Extensions that the image has for the version, including those that are part of PostgreSQL. MySQL has none.
 	//
 	// +kubebuilder:validation:MaxItems=128
 	// +listType=set

@@ -19,21 +19,22 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/access/internal/postgres"
 )
 
 const consumerSecret = "orders-db-api"
 
 // A turnstile writes the Secret of a consumer as its Credential does, at a time of its own.
 type turnstile struct {
-	*bench
+	*rig
 
 	mu  sync.Mutex
 	now time.Time
 	n   int
 }
 
-func newTurnstile(b *bench) *turnstile {
-	s := &turnstile{bench: b, now: time.Now(), n: 1}
+func newTurnstile(b *rig) *turnstile {
+	s := &turnstile{rig: b, now: time.Now(), n: 1}
 	b.c.idle.now, b.c.proofs.now = s.clock, s.clock
 	b.databases("orders")
 	b.secret(consumerSecret, map[string]string{"username": "api", "password": "password-of-turn-1"})
@@ -131,12 +132,8 @@ type clerk struct {
 }
 
 // clerks work until the test says so.
-func (s *turnstile) clerks(n int, late time.Duration) (*clerk, func()) {
+func (s *turnstile) clerks(n int, late time.Duration, work func(ctx context.Context, user, password string) error) (*clerk, func()) {
 	s.t.Helper()
-	base, err := (&external{connector: s.c, cr: s.cr}).config(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &clerk{}
 	var wg sync.WaitGroup
@@ -152,10 +149,7 @@ func (s *turnstile) clerks(n int, late time.Duration) (*clerk, func()) {
 					}
 					user, password, read = string(o.Data["username"]), string(o.Data["password"]), time.Now()
 				}
-				cfg := base.Copy()
-				cfg.User, cfg.Password, cfg.Database = user, password, "orders"
-				delete(cfg.RuntimeParams, "search_path")
-				if err := c.work(cfg); err != nil {
+				if err := c.work(user, password, work); err != nil {
 					c.failed.Add(1)
 					c.mu.Lock()
 					c.why = append(c.why, user+": "+err.Error())
@@ -169,16 +163,31 @@ func (s *turnstile) clerks(n int, late time.Duration) (*clerk, func()) {
 	return c, func() { stop(); wg.Wait() }
 }
 
-func (c *clerk) work(cfg *pgx.ConnConfig) error {
+func (c *clerk) work(user, password string, work func(ctx context.Context, user, password string) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	return work(ctx, user, password)
+}
+
+// clerk of a bench.
+func (b *bench) clerk() func(ctx context.Context, user, password string) error {
+	b.t.Helper()
+	base, err := postgres.Config(b.target("", ""))
 	if err != nil {
+		b.t.Fatal(err)
+	}
+	delete(base.RuntimeParams, "search_path")
+	return func(ctx context.Context, user, password string) error {
+		cfg := base.Copy()
+		cfg.User, cfg.Password, cfg.Database = user, password, "orders"
+		conn, err := pgx.ConnectConfig(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		_, err = conn.Exec(ctx, "INSERT INTO work DEFAULT VALUES")
 		return err
 	}
-	defer func() { _ = conn.Close(ctx) }()
-	_, err = conn.Exec(ctx, "INSERT INTO work DEFAULT VALUES")
-	return err
 }
 
 // TestTurns rotates the login of clients that connect all the time, and of one that stays: none of the former ever fails, and the
@@ -186,18 +195,18 @@ func (c *clerk) work(cfg *pgx.ConnConfig) error {
 func TestTurns(t *testing.T) {
 	versions(t, func(t *testing.T, b *bench) {
 		t.Helper()
-		s := newTurnstile(b)
+		s := newTurnstile(b.rig)
 		s.settles("the first login")
 		s.wants("the first login", "api", "", "")
-		_ = s.must("api", "password-of-turn-1", "orders", "CREATE TABLE work (id bigserial PRIMARY KEY, who name DEFAULT session_user)").Close(t.Context())
-		clients, stop := s.clerks(3, 200*time.Millisecond)
-		stays := s.must("api", "password-of-turn-1", "orders", "SELECT 1")
+		_ = b.must("api", "password-of-turn-1", "orders", "CREATE TABLE work (id bigserial PRIMARY KEY, who name DEFAULT session_user)").Close(t.Context())
+		clients, stop := s.clerks(3, 200*time.Millisecond, b.clerk())
+		stays := b.must("api", "password-of-turn-1", "orders", "SELECT 1")
 
 		// The other login is made, and nobody is told to use it yet.
 		s.stage()
 		s.settles("the next login is made")
 		s.wants("the next login is made", "api", "2-3f2a9c1b", "")
-		_ = s.must("api-b", "password-of-turn-2", "orders", "INSERT INTO work DEFAULT VALUES").Close(t.Context())
+		_ = b.must("api-b", "password-of-turn-2", "orders", "INSERT INTO work DEFAULT VALUES").Close(t.Context())
 		s.flip(24 * time.Hour)
 		time.Sleep(time.Second) // clients read it
 		s.settles("the flip")
@@ -219,17 +228,17 @@ func TestTurns(t *testing.T) {
 		s.wants("it is not idle for long", "api-b", "", "api")
 		s.looks(2 * time.Minute)
 		s.wants("it was idle, and is made again for the next turn", "api-b", "3-3f2a9c1b", "")
-		s.mustNot("the password before", "password authentication failed", "api", "password-of-turn-1", "orders")
+		b.mustNot("the password before", "password authentication failed", "api", "password-of-turn-1", "orders")
 
 		// And the other way round, to the end of the overlap.
-		stays = s.must("api-b", "password-of-turn-2", "orders", "SELECT 1")
+		stays = b.must("api-b", "password-of-turn-2", "orders", "SELECT 1")
 		s.flip(time.Hour)
 		time.Sleep(time.Second)
 		s.looks(59 * time.Minute)
 		s.wants("before the end of the overlap", "api", "", "api-b")
 		s.looks(2 * time.Minute)
 		s.wants("after the end of the overlap", "api", "", "")
-		s.mustNot("the login before", "not permitted to log in", "api-b", "password-of-turn-2", "orders")
+		b.mustNot("the login before", "not permitted to log in", "api-b", "password-of-turn-2", "orders")
 		if _, err := stays.Exec(t.Context(), "SELECT 1"); err == nil {
 			t.Error("at the end of the overlap its sessions should be ended")
 		}
@@ -239,7 +248,7 @@ func TestTurns(t *testing.T) {
 		}
 
 		// What either of them made belongs to the owner of the database.
-		if got := s.server.SQL("orders", "SELECT DISTINCT tableowner FROM pg_tables WHERE tablename = 'work'"); len(got) != 1 || got[0] != "orders_owner" {
+		if got := b.server.SQL("orders", "SELECT DISTINCT tableowner FROM pg_tables WHERE tablename = 'work'"); len(got) != 1 || got[0] != "orders_owner" {
 			t.Errorf("want the owner orders_owner, got %v", got)
 		}
 		t.Logf("%d connections, %d failed", clients.done.Load(), clients.failed.Load())
@@ -248,13 +257,14 @@ func TestTurns(t *testing.T) {
 
 // TestSecretIsGone takes the Secret away: both logins stay until it is back, and what it says then works.
 func TestSecretIsGone(t *testing.T) {
-	s := newTurnstile(newBench(t, "17"))
+	b := newBench(t, "17")
+	s := newTurnstile(b.rig)
 	s.settles("the first login")
 	_ = s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: consumerSecret}})
 	if _, err := s.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	s.must("api", "password-of-turn-1", "orders", "SELECT 1")
+	b.must("api", "password-of-turn-1", "orders", "SELECT 1")
 
 	// The Credential makes it again, of the other login, because clients have this one.
 	s.secret(consumerSecret, map[string]string{"username": "api-b", "password": "password-of-turn-2"})
@@ -262,8 +272,8 @@ func TestSecretIsGone(t *testing.T) {
 		o.Annotations[credentialsv1alpha1.AnnotationOverlapUntil] = s.clock().Add(time.Hour).UTC().Format(time.RFC3339)
 	})
 	s.settles("the Secret is back")
-	s.must("api-b", "password-of-turn-2", "orders", "SELECT 1")
-	s.must("api", "password-of-turn-1", "orders", "SELECT 1")
+	b.must("api-b", "password-of-turn-2", "orders", "SELECT 1")
+	b.must("api", "password-of-turn-1", "orders", "SELECT 1")
 	s.wants("the Secret is back", "api-b", "", "api")
 
 	// A Secret that names somebody else shuts nobody out.
@@ -271,15 +281,16 @@ func TestSecretIsGone(t *testing.T) {
 	if _, err := s.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	s.must("api-b", "password-of-turn-2", "orders", "SELECT 1")
-	s.must("api", "password-of-turn-1", "orders", "SELECT 1")
+	b.must("api-b", "password-of-turn-2", "orders", "SELECT 1")
+	b.must("api", "password-of-turn-1", "orders", "SELECT 1")
 }
 
 // TestTurnsCutOff ends the connections of the provider at messages that it sends,
 // before the server has it or before its answer is back, in every phase of a turn:
 // what the Secret says works all the time, and the next look goes on.
 func TestTurnsCutOff(t *testing.T) {
-	s := newTurnstile(newBench(t, "17"))
+	b := newBench(t, "17")
+	s := newTurnstile(b.rig)
 	s.settles("the first login")
 	direct := s.cr.Spec.ForProvider.Server.Port
 	c := newCutter(t, *direct)
@@ -290,7 +301,7 @@ func TestTurnsCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.cr.Spec.ForProvider.Server.Port = direct
-		conn := s.must(string(o.Data["username"]), string(o.Data["password"]), "orders", "SELECT 1")
+		conn := b.must(string(o.Data["username"]), string(o.Data["password"]), "orders", "SELECT 1")
 		_ = conn.Close(t.Context())
 	}
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +20,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/access/internal/engine"
+	"github.com/capstan-dev/capstan/provider/access/internal/mysql"
+	"github.com/capstan-dev/capstan/provider/access/internal/postgres"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
-	"github.com/capstan-dev/capstan/provider/internal/scram"
+	"github.com/capstan-dev/capstan/provider/internal/password"
 )
 
 var (
@@ -31,32 +32,14 @@ var (
 	_ managed.TypedExternalClient[*v1alpha1.Access]    = &external{}
 )
 
-const (
-	// connectTimeout bounds how long a connection takes to be made, log-in included.
-	connectTimeout = 5 * time.Second
-
-	// Settings of our sessions, as PostgreSQL takes them. No statement waits long: locks in a tenant's database are not ours to
-	// wait for.
-	statementTimeout = "30s"
-	lockTimeout      = "5s"
-
-	// searchPath finds what PostgreSQL ships and no object that a tenant created in a database.
-	searchPath = "pg_catalog, pg_temp"
-
-	// maintenance is the database that is there before any other.
-	maintenance = "postgres"
-
-	// applicationName identifies the provider in pg_stat_activity.
-	applicationName = "provider-capstan"
-
-	defaultPort = 5432
-)
+// connectTimeout bounds how long a connection takes to be made.
+const connectTimeout = 5 * time.Second
 
 // A connector of Accesses with their servers.
 type connector struct {
 	kube   client.Reader
 	guard  *outside.Guard
-	lookup pgconn.LookupFunc
+	lookup func(ctx context.Context, host string) ([]string, error)
 	proofs *proofs
 	idle   *idleness
 }
@@ -76,123 +59,76 @@ func (c *connector) Connect(_ context.Context, cr *v1alpha1.Access) (managed.Typ
 	return &external{connector: c, cr: cr}, nil
 }
 
-// external is the server of one Access, for one reconcile. It has one connection at a time, with one database.
+// external is the server of one Access, for one reconcile.
 type external struct {
 	*connector
 
 	cr *v1alpha1.Access
 
-	// base is how to connect, once it was read.
-	base *pgx.ConnConfig
-
-	conn     *pgx.Conn
-	database string
-
-	// version of the server, 0 until it is known.
-	version int
+	// server, once it is known how to connect.
+	server engine.Server
 }
 
 // Disconnect from the server, if there is a connection.
 func (e *external) Disconnect(ctx context.Context) error {
-	if e.conn == nil {
-		return nil
+	if e.server != nil {
+		e.server.Disconnect(ctx)
 	}
-	conn := e.conn
-	e.conn = nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
-	defer cancel()
-
-	// A server that is gone has closed it, too.
-	_ = conn.Close(ctx)
 	return nil
 }
 
-// in gives the connection with a database, as the role that the provider has.
-func (e *external) in(ctx context.Context, database string) (*pgx.Conn, error) {
-	if e.conn != nil && !e.conn.IsClosed() && e.database == database {
-		return e.conn, nil
+// at gives the server. It does not connect yet.
+func (e *external) at(ctx context.Context) (engine.Server, error) {
+	if e.server != nil {
+		return e.server, nil
 	}
-	_ = e.Disconnect(ctx)
-	cfg, err := e.config(ctx)
+	t, err := e.target(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Database = database
-
-	// Servers refuse settings that they do not know.
-	if e.version >= version17 {
-		cfg.RuntimeParams["transaction_timeout"] = statementTimeout
+	if e.cr.Spec.ForProvider.Server.Engine == v1alpha1.EngineMySQL {
+		e.server = mysql.New(t)
+	} else {
+		e.server = postgres.New(t)
 	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-
-	// The owner of a database can have every session in it begin as another role.
-	if _, err := conn.Exec(ctx, "SET ROLE NONE"); err != nil {
-		_ = conn.Close(ctx)
-		return nil, err
-	}
-	e.conn, e.database = conn, database
-	return conn, nil
+	return e.server, nil
 }
 
-// config of connections, a copy.
-func (e *external) config(ctx context.Context) (*pgx.ConnConfig, error) {
-	if e.base != nil {
-		return e.base.Copy(), nil
-	}
+// target of connections.
+func (e *external) target(ctx context.Context) (engine.Target, error) {
 	s := e.cr.Spec.ForProvider.Server
 	if err := ownHost(s.Host, e.cr.GetNamespace()); err != nil {
-		return nil, err
+		return engine.Target{}, err
 	}
 	password, err := e.secretToSend(ctx, "server.passwordSecretRef", s.PasswordSecretRef)
 	if err != nil {
-		return nil, err
+		return engine.Target{}, err
 	}
 	ca, err := e.secret(ctx, "server.caSecretRef", s.CASecretRef)
 	if err != nil {
-		return nil, err
+		return engine.Target{}, err
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
-		return nil, &outside.Failure{
+		return engine.Target{}, &outside.Failure{
 			Reason:  apis.ReasonInvalidConfig,
 			Message: fmt.Sprintf("server.caSecretRef: key %q of Secret %q holds no certificate", s.CASecretRef.Key, s.CASecretRef.Name),
 			Remedy:  "put the certificates there that the server's is checked with, in PEM",
 		}
 	}
-
-	// Nothing comes from the environment or files of the provider: every setting that they could make is made here.
-	cfg, err := pgx.ParseConfig("host=127.0.0.1 port=1 user=none password=none dbname=none sslmode=disable passfile=/dev/null")
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a configuration of PostgreSQL: %w", err)
+	port := uint16(postgres.DefaultPort)
+	if s.Engine == v1alpha1.EngineMySQL {
+		port = mysql.DefaultPort
 	}
-	cfg.Host, cfg.Port, cfg.User, cfg.Password = s.Host, defaultPort, s.Username, string(password)
 	if s.Port != nil {
-		cfg.Port = uint16(*s.Port) //nolint:gosec // The schema bounds it.
+		port = uint16(*s.Port) //nolint:gosec // The schema bounds it.
 	}
-	cfg.TLSConfig = &tls.Config{ServerName: s.Host, RootCAs: roots, MinVersion: tls.VersionTLS12}
-	cfg.Fallbacks = nil
-	cfg.ConnectTimeout = connectTimeout
-	// The name is looked up before, so that the dialler gets addresses.
-	cfg.DialFunc = pgconn.DialFunc(e.guard.Dialer(net.Dialer{Timeout: connectTimeout}, e.cr.GetNamespace(), s.Host))
-	cfg.LookupFunc = e.lookup
-	cfg.KerberosSrvName, cfg.KerberosSpn = "", ""
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	cfg.RuntimeParams = map[string]string{
-		"application_name":                    applicationName,
-		"search_path":                         searchPath,
-		"statement_timeout":                   statementTimeout,
-		"lock_timeout":                        lockTimeout,
-		"idle_in_transaction_session_timeout": statementTimeout,
-		"idle_session_timeout":                "0",
-		"default_transaction_read_only":       "off",
-		"standard_conforming_strings":         "on",
-		"client_encoding":                     "UTF8",
-	}
-	e.base = cfg
-	return cfg.Copy(), nil
+	return engine.Target{
+		Host: s.Host, Port: port, Username: s.Username, Password: string(password),
+		TLS:    &tls.Config{ServerName: s.Host, RootCAs: roots, MinVersion: tls.VersionTLS12},
+		Lookup: e.lookup,
+		Dial:   e.guard.Dialer(net.Dialer{Timeout: connectTimeout}, e.cr.GetNamespace(), s.Host),
+	}, nil
 }
 
 // ownHost refuses servers that are not a Service of the own namespace: an Access must not reach what only the provider can.
@@ -268,7 +204,7 @@ func (c *external) password(ctx context.Context, l v1alpha1.Login) (string, erro
 	if err != nil {
 		return "", err
 	}
-	if err := scram.Check(p); err != nil {
+	if err := password.Check(p); err != nil {
 		return "", &outside.Failure{
 			Reason: apis.ReasonInvalidConfig,
 			Message: fmt.Sprintf("login %q: key %q of Secret %q is no password that every client understands: %v",

@@ -63,14 +63,14 @@ func TestServerIsTheService(t *testing.T) {
 		PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "orders-db-access", Key: "password"},
 		CASecretRef:       v1alpha1.SecretKeyReference{Name: "orders-db-access", Key: "ca.crt"},
 	}
-	cfg, err := e.config(t.Context())
+	to, err := e.target(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for address, refused := range map[string]bool{"10.96.7.7:5432": false, "10.1.2.3:5432": true} {
 		// No server listens there.
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		conn, err := cfg.DialFunc(ctx, "tcp", address)
+		conn, err := to.Dial(ctx, "tcp", address)
 		cancel()
 		if err == nil {
 			_ = conn.Close()

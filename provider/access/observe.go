@@ -16,6 +16,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/access/internal/engine"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/words"
@@ -50,18 +51,18 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.Access) (managed.Ex
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	p.problems = append(p.problems, unknown...)
+	p.Problems = append(p.Problems, unknown...)
 	report(cr, s, w, p)
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(p.steps) == 0}, nil
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(p.Steps) == 0}, nil
 }
 
 // wanted is what the spec asks for, with passwords, and the problems of passwords that are missing.
-func (e *external) wanted(ctx context.Context) (wanted, []problem, error) {
-	var unknown []problem
+func (e *external) wanted(ctx context.Context) (engine.Wanted, []engine.Problem, error) {
+	var unknown []engine.Problem
 	q := e.cr.Spec.ForProvider
-	w := wanted{extensions: q.Extensions}
+	w := engine.Wanted{Extensions: q.Extensions}
 	for _, d := range q.Databases {
-		w.databases = append(w.databases, d.Name)
+		w.Databases = append(w.Databases, d.Name)
 	}
 	for _, l := range q.Logins {
 		if l.Alternate != "" {
@@ -74,54 +75,56 @@ func (e *external) wanted(ctx context.Context) (wanted, []problem, error) {
 		}
 		password, err := e.password(ctx, l)
 		if f := (*outside.Failure)(nil); errors.As(err, &f) {
-			unknown = append(unknown, problem{of: subject{login: l.Name}, text: f.Error()})
+			unknown = append(unknown, engine.Problem{Of: engine.Subject{Login: l.Name}, Text: f.Error()})
 		} else if err != nil {
 			return w, nil, err
 		}
-		w.logins = append(w.logins, login{
-			name: l.Name, of: l.Name, database: l.Database, readOnly: l.Access == v1alpha1.AccessReadOnly, password: password,
+		w.Logins = append(w.Logins, engine.Login{
+			Name: l.Name, Of: l.Name, Database: l.Database, ReadOnly: l.Access == v1alpha1.AccessReadOnly, Password: password,
 		})
 	}
 	return w, unknown, nil
 }
 
 // compare the server with the spec. w learns which passwords fit.
-func (e *external) compare(ctx context.Context, w *wanted) (*server, plan, error) {
-	s, err := e.look(ctx, *w)
+func (e *external) compare(ctx context.Context, w *engine.Wanted) (engine.Seen, engine.Plan, error) {
+	server, err := e.at(ctx)
 	if err != nil {
-		return nil, plan{}, err
+		return nil, engine.Plan{}, err
 	}
-	for i := range w.logins {
-		l := &w.logins[i]
+	s, err := server.Look(ctx, *w)
+	if err != nil {
+		return nil, engine.Plan{}, err
+	}
+	for i := range w.Logins {
+		l := &w.Logins[i]
 
 		// A login that does not exist, or not as it should, needs no proof.
-		r, ok := s.roles[l.name]
-		if !ok || r.mark != markLogin || !r.login || l.password == "" || !r.memberOf[l.role()].inherits {
-			l.opens = false
+		if l.Opens = false; l.Password == "" || !s.Stands(*l) {
 			continue
 		}
-		if l.opens, err = e.opens(ctx, *l); err != nil {
-			return nil, plan{}, fmt.Errorf("cannot log in as %q: %w", l.name, err)
+		if l.Opens, err = e.opens(ctx, *l); err != nil {
+			return nil, engine.Plan{}, fmt.Errorf("cannot log in as %q: %w", l.Name, err)
 		}
 	}
-	for i := range w.others {
-		if err := e.compareOther(ctx, s, &w.others[i]); err != nil {
-			return nil, plan{}, err
+	for i := range w.Others {
+		if err := e.compareOther(ctx, s, &w.Others[i]); err != nil {
+			return nil, engine.Plan{}, err
 		}
 	}
-	return s, draw(s, *w), nil
+	return s, engine.Draw(s, *w), nil
 }
 
 // report sets the status of cr.
-func report(cr *v1alpha1.Access, s *server, w wanted, p plan) {
-	cr.Status.AtProvider = observe(s, w, p)
+func report(cr *v1alpha1.Access, s engine.Seen, w engine.Wanted, p engine.Plan) {
+	cr.Status.AtProvider = engine.Observe(s, w, p)
 	var open []string
-	for _, q := range p.problems {
-		open = append(open, q.text)
+	for _, q := range p.Problems {
+		open = append(open, q.Text)
 	}
-	for _, st := range p.steps {
-		if !slices.ContainsFunc(p.problems, func(q problem) bool { return q.of == st.of }) {
-			open = append(open, "still to do: "+st.what)
+	for _, st := range p.Steps {
+		if !slices.ContainsFunc(p.Problems, func(q engine.Problem) bool { return q.Of == st.Of }) {
+			open = append(open, "still to do: "+st.What)
 		}
 	}
 	if len(open) > 0 {

@@ -7,14 +7,13 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"maps"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-dev/capstan/provider/access/internal/engine"
 )
 
 const (
@@ -48,9 +47,9 @@ func newProofs(now func() time.Time) *proofs {
 	return &proofs{now: now, key: key, all: map[types.UID]map[string]proof{}}
 }
 
-func (p *proofs) digest(l login) string {
+func (p *proofs) digest(l engine.Login) string {
 	h := hmac.New(sha256.New, p.key)
-	for _, s := range []string{l.name, l.database, l.password} {
+	for _, s := range []string{l.Name, l.Database, l.Password} {
 		_, _ = h.Write([]byte(s))
 		_, _ = h.Write([]byte{0})
 	}
@@ -58,23 +57,23 @@ func (p *proofs) digest(l login) string {
 }
 
 // known reports whether a login has worked not long ago.
-func (p *proofs) known(uid types.UID, l login) bool {
+func (p *proofs) known(uid types.UID, l engine.Login) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was := p.all[uid][l.name]
+	was := p.all[uid][l.Name]
 	return !was.wrong && was.of == p.digest(l) && p.now().Sub(was.at) < proven
 }
 
 // refused reports whether a login did not work not long ago.
-func (p *proofs) refused(uid types.UID, l login) bool {
+func (p *proofs) refused(uid types.UID, l engine.Login) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was := p.all[uid][l.name]
+	was := p.all[uid][l.Name]
 	return was.wrong && was.of == p.digest(l) && p.now().Sub(was.at) < proven
 }
 
 // tried records whether a login has worked.
-func (p *proofs) tried(uid types.UID, l login, worked bool) {
+func (p *proofs) tried(uid types.UID, l engine.Login, worked bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all[uid] == nil {
@@ -88,7 +87,7 @@ func (p *proofs) tried(uid types.UID, l login, worked bool) {
 		})
 		p.all[uid] = map[string]proof{}
 	}
-	p.all[uid][l.name] = proof{of: p.digest(l), at: p.now(), wrong: !worked}
+	p.all[uid][l.Name] = proof{of: p.digest(l), at: p.now(), wrong: !worked}
 }
 
 // outdated records that a login got another password.
@@ -105,41 +104,24 @@ func (p *proofs) forget(uid types.UID) {
 	delete(p.all, uid)
 }
 
-// Codes of PostgreSQL that a log-in ends with.
-const (
-	codeWrongPassword      = "28P01"
-	codeTooManyConnections = "53300"
-)
-
 // opens reports whether a password opens a login. When the server has no connection left, the answer is unknown and counts as
 // yes: a password is not changed on a guess.
-func (e *external) opens(ctx context.Context, l login) (bool, error) {
+func (e *external) opens(ctx context.Context, l engine.Login) (bool, error) {
 	if e.proofs.known(e.cr.GetUID(), l) {
 		return true, nil
 	}
-
-	// One connection at a time.
-	_ = e.Disconnect(ctx)
-	cfg, err := e.config(ctx)
+	server, err := e.at(ctx)
 	if err != nil {
 		return false, err
 	}
-	cfg.User, cfg.Password, cfg.Database = l.name, l.password, l.database
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err == nil {
-		_ = conn.Close(ctx)
-		e.proofs.tried(e.cr.GetUID(), l, true)
+	switch answer, err := server.LogIn(ctx, l); {
+	case answer == engine.Opened, answer == engine.WrongPassword:
+		e.proofs.tried(e.cr.GetUID(), l, answer == engine.Opened)
+		return answer == engine.Opened, nil
+	// A step that waits for a login to work must not take it for granted.
+	case answer == engine.Full && !l.Staged:
 		return true, nil
+	default:
+		return false, err
 	}
-	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
-		switch {
-		case p.Code == codeWrongPassword:
-			e.proofs.tried(e.cr.GetUID(), l, false)
-			return false, nil
-		// A step that waits for a login to work must not take it for granted.
-		case p.Code == codeTooManyConnections && !l.staged:
-			return true, nil
-		}
-	}
-	return false, err
 }

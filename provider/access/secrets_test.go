@@ -37,7 +37,7 @@ func TestPasswordsAreOfCredentials(t *testing.T) {
 		ref := v1alpha1.SecretKeyReference{Name: name, Key: "password"}
 		e.cr.Spec.ForProvider.Server = v1alpha1.Server{Host: "orders-db-rw.shop.svc", PasswordSecretRef: ref}
 		_, ofLogin := e.password(t.Context(), v1alpha1.Login{Name: "api", PasswordSecretRef: ref})
-		_, ofServer := e.config(t.Context())
+		_, ofServer := e.at(t.Context())
 		for what, err := range map[string]error{`login "api"`: ofLogin, "server.passwordSecretRef": ofServer} {
 			f := (*outside.Failure)(nil)
 			switch {

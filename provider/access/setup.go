@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access reconciles Accesses: databases, roles and grants in a PostgreSQL server.
+// Package access reconciles Accesses: databases, logins and grants in a server of PostgreSQL or MySQL.
 //
-// The provider is not a superuser there. It creates roles, and changes only roles that carry its comment: only a superuser and
-// the provider itself can write it. Each database has a role that owns everything in it and a role that reads it; neither can log
-// in. Logins are members of one of them. Objects that a ReadWrite login creates belong to the owner, because its sessions begin
-// as the owner; so a login can be removed or replaced and no object changes its owner.
-//
-// look reads the server, plan compares it with the spec and returns steps, and a step is only SQL. Whether a password fits is
-// found out by logging in with it: nothing else proves that clients can.
+// A server is compared with the spec, and steps make it what the spec says; a step is only SQL. Package engine decides when a step
+// is due, and the package of an engine what it does. Whether a password fits is found out by logging in with it: nothing else
+// proves that clients can.
 package access
 
 import (

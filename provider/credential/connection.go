@@ -20,7 +20,11 @@ var dialects = map[string]dialect{
 		uriHosts:  map[string]v1alpha1.OptionValue{"target_session_attrs": "read-write"},
 		jdbcHosts: map[string]v1alpha1.OptionValue{"targetServerType": "primary"},
 	},
-	v1alpha1.TypeMySQL:    {jdbc: "jdbc:mysql:"},
+	v1alpha1.TypeMySQL: {
+		jdbc: "jdbc:mysql:",
+		// Without it the driver takes every member but the first for one that is read only.
+		jdbcHosts: map[string]v1alpha1.OptionValue{"failOverReadOnly": "false"},
+	},
 	v1alpha1.TypeMariaDB:  {jdbc: "jdbc:mariadb:"},
 	v1alpha1.TypeMongoDB:  {slash: true},
 	v1alpha1.TypeRabbitMQ: {scheme: "amqp"},

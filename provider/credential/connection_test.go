@@ -90,13 +90,27 @@ func TestBinding(t *testing.T) {
 			},
 		},
 		"MySQL": {
-			reason: "MySQL has several hosts in the same form, and no option for them.",
+			reason: "MySQL has several hosts in the same form; what its driver fails over to takes writes, too.",
 			conn:   v1alpha1.Connection{Type: "mysql", Hosts: members, Database: "orders", Username: "shop"},
 			want: map[string]string{
 				"type": "mysql", "host": "db-a", "port": "5432", "database": "orders", "username": "shop",
 				"uri":            "mysql://shop:p%40ss@db-a:5432,db-b:5433/orders",
 				"multi-host-uri": "mysql://shop:p%40ss@db-a:5432,db-b:5433/orders",
-				"jdbc-url":       "jdbc:mysql://db-a:5432,db-b:5433/orders",
+				"jdbc-url":       "jdbc:mysql://db-a:5432,db-b:5433/orders?failOverReadOnly=false",
+			},
+		},
+		"MySQLService": {
+			reason: "One host, with the names that its drivers have for options.",
+			conn: v1alpha1.Connection{
+				Type: "mysql", Host: "db-rw.shop.svc", Port: ptr.To[int32](3306), Hosts: members, Database: "orders", Username: "shop",
+				Options:     map[string]v1alpha1.OptionValue{"ssl-mode": "VERIFY_IDENTITY"},
+				JDBCOptions: map[string]v1alpha1.OptionValue{"sslMode": "VERIFY_IDENTITY"},
+			},
+			want: map[string]string{
+				"type": "mysql", "host": "db-rw.shop.svc", "port": "3306", "database": "orders", "username": "shop",
+				"uri":            "mysql://shop:p%40ss@db-rw.shop.svc:3306/orders?ssl-mode=VERIFY_IDENTITY",
+				"multi-host-uri": "mysql://shop:p%40ss@db-a:5432,db-b:5433/orders?ssl-mode=VERIFY_IDENTITY",
+				"jdbc-url":       "jdbc:mysql://db-rw.shop.svc:3306/orders?sslMode=VERIFY_IDENTITY",
 			},
 		},
 		"MariaDB": {

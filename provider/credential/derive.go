@@ -10,6 +10,8 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/cachingsha2"
+	"github.com/capstan-dev/capstan/provider/internal/password"
 	"github.com/capstan-dev/capstan/provider/internal/scram"
 )
 
@@ -32,7 +34,7 @@ type format struct {
 var formats = map[v1alpha1.Format]format{
 	v1alpha1.FormatSCRAM: {
 		make: func(value []byte, d v1alpha1.Derivation) ([]byte, error) {
-			if !scram.Printable(value) {
+			if !password.Printable(value) {
 				return nil, errors.New("it must be of printable ASCII characters for SCRAM-SHA-256")
 			}
 			v, err := scram.New(value, iterations(d))
@@ -44,6 +46,22 @@ var formats = map[v1alpha1.Format]format{
 		fits: func(derived, value []byte, d v1alpha1.Derivation) bool {
 			v, err := scram.Parse(derived)
 			return err == nil && v.Iterations == iterations(d) && v.Fits(value)
+		},
+	},
+	v1alpha1.FormatCachingSHA2: {
+		make: func(value []byte, _ v1alpha1.Derivation) ([]byte, error) {
+			if password.Check(value) != nil {
+				return nil, errors.New("it must be of 1 to 256 printable ASCII characters for CachingSHA2")
+			}
+			v, err := cachingsha2.New(value)
+			if err != nil {
+				return nil, err
+			}
+			return []byte(v.String()), nil
+		},
+		fits: func(derived, value []byte, _ v1alpha1.Derivation) bool {
+			v, err := cachingsha2.Parse(derived)
+			return err == nil && v.Fits(value)
 		},
 	},
 	v1alpha1.FormatBcrypt: {

@@ -15,6 +15,7 @@ import (
 func TestDerive(t *testing.T) {
 	scram := v1alpha1.Derivation{Format: v1alpha1.FormatSCRAM}
 	hash := v1alpha1.Derivation{Format: v1alpha1.FormatBcrypt}
+	sha2 := v1alpha1.Derivation{Format: v1alpha1.FormatCachingSHA2}
 	must := func(b []byte, err error) []byte {
 		t.Helper()
 		if err != nil {
@@ -23,6 +24,7 @@ func TestDerive(t *testing.T) {
 		return b
 	}
 	scrammed := must(formats[v1alpha1.FormatSCRAM].make([]byte("secret-value"), scram))
+	stored := must(formats[v1alpha1.FormatCachingSHA2].make([]byte("secret-value"), sha2))
 	hashed := must(bcrypt.GenerateFromPassword([]byte("secret-value"), 10))
 	cases := map[string]struct {
 		reason string
@@ -36,6 +38,10 @@ func TestDerive(t *testing.T) {
 		"Bcrypt":       {reason: "Nothing there is made.", value: "secret-value", how: hash},
 		"SCRAMKept":    {reason: "What fits is kept.", was: scrammed, value: "secret-value", how: scram, kept: true},
 		"BcryptKept":   {reason: "What fits is kept.", was: hashed, value: "secret-value", how: hash, kept: true},
+		"SHA2":         {reason: "Nothing there is made.", value: "secret-value", how: sha2},
+		"SHA2Kept":     {reason: "What fits is kept.", was: stored, value: "secret-value", how: sha2, kept: true},
+		"OtherSHA2":    {reason: "What fits another value is made again.", was: stored, value: "other-value", how: sha2},
+		"OtherFormat3": {reason: "What is of another format is made again.", was: scrammed, value: "secret-value", how: sha2},
 		"OtherValue":   {reason: "What fits another value is made again.", was: scrammed, value: "other-value", how: scram},
 		"OtherHash":    {reason: "What fits another value is made again.", was: hashed, value: "other-value", how: hash},
 		"Rubbish":      {reason: "What fits nothing is made again.", was: []byte("rubbish"), value: "secret-value", how: scram},
@@ -57,6 +63,11 @@ func TestDerive(t *testing.T) {
 			reason: "What no client can type is refused.",
 			value:  "a\x00b", how: scram, says: "printable ASCII",
 		},
+		"SHA2OfUmlauts": {
+			reason: "What clients encode differently is refused.",
+			value:  "müller", how: sha2, says: "printable ASCII",
+		},
+		"SHA2OfMore":   {reason: "MySQL takes no longer password.", value: strings.Repeat("x", 257), how: sha2, says: "1 to 256"},
 		"Longest":      {reason: "72 bytes are read to the end.", value: strings.Repeat("x", 72), how: hash},
 		"BcryptOfMore": {reason: "What would be cut off is refused.", value: strings.Repeat("x", 73), how: hash, says: "at most 72 bytes"},
 		"BcryptOfZero": {reason: "What would be cut off is refused.", value: "a\x00b", how: hash, says: "none of them zero"},

@@ -24,11 +24,11 @@ func telling(t *testing.T, name string, b v1alpha1.BackupReport) corev1.Pod {
 	}
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name + "-0", Labels: map[string]string{v1alpha1.LabelMember: name},
+			Name: name + "-0", Labels: map[string]string{v1alpha1.LabelMember: name, labelApp: "postgres"},
 			Annotations: map[string]string{v1alpha1.AnnotationMember: string(raw)},
 		},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			Name: container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			Name: "postgres", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 		}}},
 	}
 }

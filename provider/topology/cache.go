@@ -25,7 +25,7 @@ import (
 // A list that is streamed goes through a Transform twice (see TransformFunc of k8s.io/client-go/tools/cache), so each keeps what
 // it made itself.
 func newCache(mgr ctrl.Manager) (cache.Cache, error) {
-	members, err := having(v1alpha1.LabelDatabase)
+	labelled, err := having(v1alpha1.LabelDatabase)
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +39,9 @@ func newCache(mgr ctrl.Manager) (cache.Cache, error) {
 		HTTPClient:                  mgr.GetHTTPClient(),
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: members, Transform: slimPod},
+			&corev1.Pod{}:                   {Label: labelled, Transform: slimPod},
 			configMap():                     {Label: scoped, Transform: slimConfigMap},
-			&corev1.PersistentVolumeClaim{}: {Label: members, Transform: slimClaim},
+			&corev1.PersistentVolumeClaim{}: {Label: labelled, Transform: slimClaim},
 			&corev1.Node{}:                  {Transform: slimNode},
 		},
 	})
@@ -51,7 +51,7 @@ func newCache(mgr ctrl.Manager) (cache.Cache, error) {
 	return c, nil
 }
 
-// configMap is what ConfigMaps are watched as: Patroni keeps all in annotations.
+// configMap is what ConfigMaps are watched as: members keep all in annotations.
 func configMap() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -78,7 +78,7 @@ func slimPod(o any) (any, error) {
 	}
 	small := &corev1.Pod{
 		ObjectMeta: slimMeta(p,
-			[]string{v1alpha1.LabelDatabase, v1alpha1.LabelMember, v1alpha1.LabelScope, labelRevision},
+			[]string{v1alpha1.LabelDatabase, v1alpha1.LabelMember, v1alpha1.LabelScope, labelApp, labelRevision},
 			[]string{v1alpha1.AnnotationMember, annotationFacts, annotationPosition}),
 		Spec:   corev1.PodSpec{NodeName: p.Spec.NodeName},
 		Status: corev1.PodStatus{Phase: p.Status.Phase},
@@ -86,7 +86,7 @@ func slimPod(o any) (any, error) {
 	if said, ok := p.Annotations[members.AnnotationUpgrade]; ok {
 		small.Annotations[members.AnnotationUpgrade] = steadyUpgrade(said)
 	}
-	if said, ok := p.Annotations[annotationStatus]; ok && !former(p) {
+	if said, ok := p.Annotations[members.AnnotationStatus]; ok && !former(p) {
 		small.Annotations[annotationFacts], small.Annotations[annotationPosition] = split(said)
 	}
 	for _, c := range p.Spec.Containers {
@@ -120,8 +120,8 @@ func slimStatuses(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return out
 }
 
-// slimConfigMap leaves of one of Patroni's ConfigMaps the annotations that count. Of the configuration that is whether failover
-// is paused.
+// slimConfigMap leaves of a ConfigMap of members the annotations that count. Of what members follow that is whether failover is
+// paused.
 func slimConfigMap(o any) (any, error) {
 	m, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -131,7 +131,7 @@ func slimConfigMap(o any) (any, error) {
 		TypeMeta:   m.TypeMeta,
 		ObjectMeta: slimMeta(m, []string{v1alpha1.LabelDatabase, v1alpha1.LabelScope}, append(keptAnnotations(), annotationPause)),
 	}
-	if paused(m.Annotations[annotationConfig]) {
+	if paused(m.Annotations[members.AnnotationConfig]) {
 		small.Annotations[annotationPause] = "true"
 	}
 	return small, nil

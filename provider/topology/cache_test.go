@@ -23,7 +23,7 @@ func TestTransformsTwice(t *testing.T) {
 		}
 	}
 	paused := configMap()
-	paused.ObjectMeta = meta(map[string]string{annotationConfig: `{"pause":true}`, annotationInitialize: "7"})
+	paused.ObjectMeta = meta(map[string]string{members.AnnotationConfig: `{"pause":true}`, members.AnnotationInitialize: "7"})
 	for name, tc := range map[string]struct {
 		reason    string
 		transform func(any) (any, error)
@@ -31,10 +31,10 @@ func TestTransformsTwice(t *testing.T) {
 		kept      string
 	}{
 		"Pod": {"What Patroni says is of a provider that was started again as well.", slimPod, &corev1.Pod{
-			ObjectMeta: meta(map[string]string{annotationStatus: `{"state":"running","role":"primary","xlog_location":7}`, members.AnnotationUpgrade: `{"id":"u1"}`}),
-			Spec:       corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Name: container}}},
+			ObjectMeta: meta(map[string]string{members.AnnotationStatus: `{"state":"running","role":"primary","xlog_location":7}`, members.AnnotationUpgrade: `{"id":"u1"}`}),
+			Spec:       corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Name: "postgres"}}},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
-				Name: container, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				Name: "postgres", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 			}}},
 		}, annotationFacts},
 		"ConfigMap": {"So is a pause.", slimConfigMap, paused, annotationPause},

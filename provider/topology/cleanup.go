@@ -110,7 +110,7 @@ func (o *observer) Delete(ctx context.Context, cr *v1alpha1.Topology) (managed.E
 	return managed.ExternalDelete{}, nil
 }
 
-// configMaps that Patroni has made. Those that something owns are the owner's, as <scope>-config is the composition's.
+// configMaps that members have made. Those that something owns are the owner's, as <scope>-config is the composition's.
 func (o *observer) configMaps(ctx context.Context, cr *v1alpha1.Topology) ([]metav1.PartialObjectMetadata, error) {
 	p := cr.Spec.ForProvider
 	if p.Scope == "" {

@@ -17,8 +17,8 @@ import (
 // Facts in view. They depend on no order, and on the time only for how a failover came about.
 func (v *view) facts() v1alpha1.TopologyObservation {
 	out := v1alpha1.TopologyObservation{
-		SystemIdentifier: v.patroni[suffixConfig][annotationInitialize],
-		Paused:           v.patroni[suffixConfig][annotationPause] != "",
+		SystemIdentifier: v.records[members.SuffixConfig][members.AnnotationInitialize],
+		Paused:           v.records[members.SuffixConfig][annotationPause] != "",
 		Leader:           v.leader(),
 		LastFailover:     v.was.LastFailover,
 	}
@@ -101,7 +101,7 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 	}
 	told := join(p.GetAnnotations()[annotationFacts])
 	h := hindrance(p)
-	m.State = v.state(p, n, told, name == leader)
+	m.State = v.state(p, told, name == leader)
 	m.Role = v.role(p, m.State, name == leader)
 	m.PendingRestart = told.Restart
 	if name != leader {
@@ -125,38 +125,38 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 }
 
 // state of a member. Of one that cannot be heard nothing is believed.
-func (v *view) state(p *corev1.Pod, n *corev1.Node, told said, leads bool) string {
+func (v *view) state(p *corev1.Pod, told said, leads bool) string {
 	switch {
-	case p.Spec.NodeName != "" && (n == nil || !ready(n)), v.recalled.silent[p.GetName()]:
+	case !v.heard(p), v.recalled.silent[p.GetName()]:
 		return v1alpha1.MemberUnknown
 	case p.Status.Phase == corev1.PodFailed, p.Status.Phase == corev1.PodSucceeded:
 		return v1alpha1.MemberStopped
 	case !running(p):
-		// What Patroni reported last was about a container that is no more.
+		// What the pod says was about a container that is no more.
 		if p.DeletionTimestamp != nil {
 			return v1alpha1.MemberStopped
 		}
 		return v1alpha1.MemberStarting
 	}
 	switch told.State {
-	case stateRunning:
+	case members.StateRunning:
 		switch {
 		case leads:
 			return v1alpha1.MemberRunning
-		case told.Role == rolePrimary || told.Role == roleMaster:
+		case told.primary():
 			// It says that it is the leader, and another one is, or none.
 			return v1alpha1.MemberUnknown
 		case report(p).Reason == members.ReasonStandbyLost:
 			// It streams for a moment at each try, until the leader refuses.
 			return v1alpha1.MemberStarting
-		case told.Replication == "streaming":
+		case told.Replication == members.Streaming:
 			return v1alpha1.MemberStreaming
 		default:
 			return v1alpha1.MemberStarting
 		}
-	case "stopping", stateStopped, stateCrashed:
+	case members.StateStopping, members.StateStopped, members.StateCrashed:
 		return v1alpha1.MemberStopped
-	case stateStartFailed, "initdb failed", "custom bootstrap failed", "restart failed", "stop failed":
+	case members.StateStartFailed, "initdb failed", "custom bootstrap failed", "restart failed", "stop failed":
 		return v1alpha1.MemberFailed
 	default:
 		return v1alpha1.MemberStarting
@@ -168,18 +168,25 @@ func (v *view) role(p *corev1.Pod, state string, leads bool) string {
 	case leads:
 		return v1alpha1.RoleLeader
 	case state != v1alpha1.MemberStreaming && state != v1alpha1.MemberStarting,
-		state == v1alpha1.MemberStarting && join(p.GetAnnotations()[annotationFacts]).State != stateRunning:
+		state == v1alpha1.MemberStarting && join(p.GetAnnotations()[annotationFacts]).State != members.StateRunning:
 		return ""
 	}
-	sync := v.patroni[suffixSync]
-	if sync[annotationLeader] != "" && slices.Contains(names(sync[annotationSyncStandby]), p.GetName()) {
+	if state == v1alpha1.MemberStreaming && join(p.GetAnnotations()[annotationFacts]).Synchronous {
+		return v1alpha1.RoleSyncStandby
+	}
+	sync := v.records[suffixSync]
+	if sync[members.AnnotationLeader] != "" && slices.Contains(names(sync[annotationSyncStandby]), p.GetName()) {
 		return v1alpha1.RoleSyncStandby
 	}
 	return v1alpha1.RoleReplica
 }
 
-// lag of a standby: the one in the memory, or while it knows none the one of before.
+// lag of a standby: the one that it reports, or the one in the memory, or while it knows none the one of before.
 func (v *view) lag(p *corev1.Pod) string {
+	switch reported := join(p.GetAnnotations()[annotationFacts]).Lag; reported {
+	case members.LagInSync, members.LagBehind, members.LagFarBehind:
+		return reported
+	}
 	if p.GetAnnotations()[annotationPosition] == "" {
 		return v1alpha1.LagUnknown
 	}

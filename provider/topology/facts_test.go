@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
@@ -41,19 +42,19 @@ func pod(letter, status string, change ...func(*corev1.Pod)) corev1.Pod {
 			Namespace: "shop", Name: "orders-db-" + letter + "-0", UID: types.UID(letter + "-1"),
 			Labels: map[string]string{
 				v1alpha1.LabelDatabase: "orders-db", v1alpha1.LabelMember: "orders-db-" + letter, v1alpha1.LabelScope: "orders-db-3f2a9c1b",
-				labelRevision: "orders-db-" + letter + "-5d4f", "app": "postgres",
+				labelRevision: "orders-db-" + letter + "-5d4f", labelApp: "postgres", "app": "orders",
 			},
 			Annotations: map[string]string{v1alpha1.AnnotationMember: `{"version":"17.6","disk":"Ok"}`},
 		},
-		Spec: corev1.PodSpec{NodeName: "node-" + letter, Containers: []corev1.Container{{Name: container, Image: "postgres:17"}}},
+		Spec: corev1.PodSpec{NodeName: "node-" + letter, Containers: []corev1.Container{{Name: "postgres", Image: "postgres:17"}}},
 		Status: corev1.PodStatus{
 			Phase:             corev1.PodRunning,
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: container, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "postgres", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 		},
 	}
 	if status != "" {
-		p.Annotations[annotationStatus] = status
+		p.Annotations[members.AnnotationStatus] = status
 	}
 	for _, c := range change {
 		c(p)
@@ -137,10 +138,10 @@ func well(change ...func(*view)) *view {
 		},
 		pods:  []corev1.Pod{pod("a", fmt.Sprintf(leads, at)), pod("b", fmt.Sprintf(follows, at)), pod("c", fmt.Sprintf(follows, at))},
 		nodes: []corev1.Node{node("a"), node("b"), node("c")},
-		patroni: map[string]map[string]string{
-			suffixLeader: {annotationLeader: "orders-db-a-0", annotationTTL: "30", annotationAcquired: "2026-11-22T07:00:00.123456+00:00"},
-			suffixConfig: {annotationInitialize: "7575"},
-			suffixSync:   {annotationLeader: "orders-db-a-0", annotationSyncStandby: "orders-db-b-0"},
+		records: map[string]map[string]string{
+			members.SuffixLeader: {members.AnnotationLeader: "orders-db-a-0", annotationTTL: "30", members.AnnotationAcquired: "2026-11-22T07:00:00.123456+00:00"},
+			members.SuffixConfig: {members.AnnotationInitialize: "7575"},
+			suffixSync:           {members.AnnotationLeader: "orders-db-a-0", annotationSyncStandby: "orders-db-b-0"},
 		},
 		recalled: recollection{lag: map[string]string{"orders-db-b-0": v1alpha1.LagInSync, "orders-db-c-0": v1alpha1.LagInSync}},
 		now:      now,
@@ -195,7 +196,7 @@ func TestFacts(t *testing.T) {
 		"Well": {reason: "One leads, two follow, one of them in step.", in: well(), want: want()},
 		"Quorum": {
 			reason: "With a quorum there are several that may lead.",
-			in:     well(func(v *view) { v.patroni[suffixSync][annotationSyncStandby] = "orders-db-b-0,orders-db-c-0" }),
+			in:     well(func(v *view) { v.records[suffixSync][annotationSyncStandby] = "orders-db-b-0,orders-db-c-0" }),
 			want:   want(func(o *v1alpha1.TopologyObservation) { o.Members[2].Role = v1alpha1.RoleSyncStandby }),
 		},
 		"Empty": {
@@ -230,7 +231,7 @@ func TestFacts(t *testing.T) {
 		"Bootstrapping": {
 			reason: "Nobody ever led.",
 			in: well(func(v *view) {
-				v.patroni = map[string]map[string]string{}
+				v.records = map[string]map[string]string{}
 				v.recalled.lag = nil
 				v.pods = []corev1.Pod{pod("a", `{"state":"initializing new cluster","role":"uninitialized"}`, unready), pod("b", "", unready), pod("c", "", unready)}
 			}),
@@ -298,7 +299,7 @@ func TestFacts(t *testing.T) {
 		},
 		"Paused": {
 			reason: "A paused cluster looks healthy.",
-			in:     well(func(v *view) { v.patroni[suffixConfig][annotationPause] = "true" }),
+			in:     well(func(v *view) { v.records[members.SuffixConfig][annotationPause] = "true" }),
 			want:   want(func(o *v1alpha1.TopologyObservation) { o.Paused = true }),
 		},
 		"NodeLost": {
@@ -473,7 +474,7 @@ func TestFailover(t *testing.T) {
 	over := func(change ...func(*view)) *view {
 		return well(append([]func(*view){func(v *view) {
 			v.was, v.recalled.led = before, knew
-			v.patroni[suffixLeader][annotationLeader] = "orders-db-b-0"
+			v.records[members.SuffixLeader][members.AnnotationLeader] = "orders-db-b-0"
 			v.pods = []corev1.Pod{pod("a", fmt.Sprintf(follows, at)), pod("b", fmt.Sprintf(leads, at)), pod("c", fmt.Sprintf(follows, at))}
 		}}, change...)...)
 	}

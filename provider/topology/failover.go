@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 )
@@ -70,9 +71,9 @@ func (v *view) cause(before string) string {
 	}
 	switch told := join(p.GetAnnotations()[annotationFacts]); {
 	case !running(p), v.recalled.crashed, was.uid != "" && restarts(p) > was.restarts,
-		told.State == stateCrashed, told.State == stateStopped, told.State == stateStartFailed, told.State == "starting":
+		told.State == members.StateCrashed, told.State == members.StateStopped, told.State == members.StateStartFailed, told.State == members.StateStarting:
 		return v1alpha1.CauseCrashed
-	case told.State == stateRunning && told.Role == "replica" && podhealth.Is(p, corev1.PodReady):
+	case told.State == members.StateRunning && told.Role == members.StatusReplica && podhealth.Is(p, corev1.PodReady):
 		return v1alpha1.CauseSwitchover
 	default:
 		return v1alpha1.CauseUnknown
@@ -86,7 +87,7 @@ func ledBy(p *corev1.Pod) led {
 
 func restarts(p *corev1.Pod) int32 {
 	for _, s := range p.Status.ContainerStatuses {
-		if s.Name == container {
+		if s.Name == container(p) {
 			return s.RestartCount
 		}
 	}

@@ -7,24 +7,26 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capstan-dev/capstan/apis/members"
 )
 
-// former reports whether what Patroni wrote on a pod is about a container that ended. One that is killed, or whose node is lost, writes
+// former reports whether the status on a pod is about a container that ended. One that is killed, or whose node is lost, writes
 // nothing more; what it wrote stays on the pod until its successor writes. The API server records when a program last wrote an
 // annotation, so that no member has to write a time.
 //
-// A container that is ready speaks for itself: Patroni does not write again what the pod has already.
+// A container that is ready speaks for itself: members do not write again what the pod has already.
 func former(p *corev1.Pod) bool {
 	for _, s := range p.Status.ContainerStatuses {
 		switch {
-		case s.Name != container:
+		case s.Name != container(p):
 			continue
 		case s.State.Running == nil:
 			return true
 		case s.Ready:
 			return false
 		}
-		at := wroteAt(p, annotationStatus)
+		at := wroteAt(p, members.AnnotationStatus)
 		return !at.IsZero() && !at.After(s.State.Running.StartedAt.Time)
 	}
 	return false

@@ -14,21 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
 // switchOver does what is due about a switchover, by what the API server has and not by what was seen before. The id is written
-// down before the request to Patroni: if anything happens in between it was not carried out, and is not tried again.
+// down before the request to the members: if anything happens in between it was not carried out, and is not tried again.
 func (o *observer) switchOver(ctx context.Context, cr *v1alpha1.Topology) error {
 	p := cr.Spec.ForProvider
-	config, err := o.patroniMap(ctx, cr, suffixConfig)
+	config, err := o.recordMap(ctx, cr, members.SuffixConfig)
 	if err != nil {
 		return err
 	}
 	if config == nil {
-		return fmt.Errorf("cannot write down switchover: there is no ConfigMap %q", p.Scope+"-"+suffixConfig)
+		return fmt.Errorf("cannot write down switchover: there is no ConfigMap %q", p.Scope+"-"+members.SuffixConfig)
 	}
-	failover, err := o.patroniMap(ctx, cr, suffixFailover)
+	failover, err := o.recordMap(ctx, cr, members.SuffixFailover)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (o *observer) switchOver(ctx context.Context, cr *v1alpha1.Topology) error 
 	switch {
 	case what == begin:
 		err = o.ask(ctx, cr, failover, outcome)
-	case failover != nil && wishes[annotationLeader] == outcome.From+"-0" && wishes[annotationCandidate] == outcome.To+"-0":
+	case failover != nil && wishes[members.AnnotationLeader] == outcome.From+"-0" && wishes[members.AnnotationCandidate] == outcome.To+"-0":
 		// No member may act on it later.
 		err = o.put(ctx, failover, nil, nil)
 	}
@@ -55,8 +56,8 @@ func (o *observer) switchOver(ctx context.Context, cr *v1alpha1.Topology) error 
 	return err
 }
 
-// patroniMap is one of Patroni's ConfigMaps, or nil.
-func (o *observer) patroniMap(ctx context.Context, cr *v1alpha1.Topology, suffix string) (*metav1.PartialObjectMetadata, error) {
+// recordMap is one of the ConfigMaps of members, or nil.
+func (o *observer) recordMap(ctx context.Context, cr *v1alpha1.Topology, suffix string) (*metav1.PartialObjectMetadata, error) {
 	p := cr.Spec.ForProvider
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -85,7 +86,7 @@ func (o *observer) writeDown(ctx context.Context, config *metav1.PartialObjectMe
 	return o.annotate(ctx, config, map[string]*string{annotationSwitchovers: &text})
 }
 
-// ask Patroni. The leader is named, so that nothing happens when it is another one.
+// ask the members. The leader is named, so that nothing happens when it is another one.
 func (o *observer) ask(ctx context.Context, cr *v1alpha1.Topology, failover *metav1.PartialObjectMetadata, outcome v1alpha1.SwitchoverOutcome) error {
 	from, to := outcome.From+"-0", outcome.To+"-0"
 	if failover != nil {
@@ -93,19 +94,19 @@ func (o *observer) ask(ctx context.Context, cr *v1alpha1.Topology, failover *met
 	}
 	p := cr.Spec.ForProvider
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: cr.GetNamespace(), Name: p.Scope + "-" + suffixFailover,
+		Namespace: cr.GetNamespace(), Name: p.Scope + "-" + members.SuffixFailover,
 		Labels:      map[string]string{v1alpha1.LabelDatabase: p.Database, v1alpha1.LabelScope: p.Scope},
-		Annotations: map[string]string{annotationLeader: from, annotationCandidate: to},
+		Annotations: map[string]string{members.AnnotationLeader: from, members.AnnotationCandidate: to},
 	}}
 	if err := o.kube.Create(ctx, m); err != nil {
-		return fmt.Errorf("cannot ask Patroni for a switchover: %w", err)
+		return fmt.Errorf("cannot ask the members for a switchover: %w", err)
 	}
 	return nil
 }
 
-// put a request for Patroni, or take it away.
+// put a request for the members, or take it away.
 func (o *observer) put(ctx context.Context, failover *metav1.PartialObjectMetadata, from, to *string) error {
-	return o.annotate(ctx, failover, map[string]*string{annotationLeader: from, annotationCandidate: to, annotationScheduled: nil})
+	return o.annotate(ctx, failover, map[string]*string{members.AnnotationLeader: from, members.AnnotationCandidate: to, annotationScheduled: nil})
 }
 
 // annotate an object as it was read, and no later one.

@@ -79,7 +79,7 @@ func hindrance(p *corev1.Pod) *podhealth.Hindrance {
 			if h == nil {
 				continue
 			}
-			if s.Status.Name != container {
+			if s.Status.Name != container(p) {
 				h.What += " (container " + s.Status.Name + ")"
 			}
 			return h

@@ -30,7 +30,7 @@ func TestHindrance(t *testing.T) {
 		}
 	}
 	waits := func(reason, message string) *corev1.Pod {
-		return of(container, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})
+		return of("postgres", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})
 	}
 	ended := func(name, reason string, code int32, message string) *corev1.Pod {
 		return of(name, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code, Message: message}})
@@ -43,7 +43,7 @@ func TestHindrance(t *testing.T) {
 	}{
 		"Well": {
 			reason: "A container that runs is blocked by nothing.",
-			in:     &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: container}}}},
+			in:     &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "postgres"}}}},
 		},
 		"Unschedulable": {
 			reason: "Each objection of the scheduler has its remedy.",
@@ -75,25 +75,25 @@ func TestHindrance(t *testing.T) {
 		},
 		"OutOfMemory": {
 			reason:  "The limit is told.",
-			in:      ended(container, "OOMKilled", 137, ""),
+			in:      ended("postgres", "OOMKilled", 137, ""),
 			want:    "CrashLooping",
 			message: "the container is killed for using more memory than its limit of 1Gi; give it more memory",
 		},
 		"Killed": {
 			reason:  "A signal comes from outside.",
-			in:      ended(container, "Error", 143, ""),
+			in:      ended("postgres", "Error", 143, ""),
 			want:    "CrashLooping",
 			message: "the container is killed from outside, with exit code 143; see the events of the pod for a failing probe",
 		},
 		"Crash": {
 			reason:  "The last that the container says is told, with the level and without the time.",
-			in:      ended(container, "Error", 1, "2026-11-22 12:00:00,123 ERROR: no room\n"),
+			in:      ended("postgres", "Error", 1, "2026-11-22 12:00:00,123 ERROR: no room\n"),
 			want:    "CrashLooping",
 			message: "the container ends with exit code 1: ERROR: no room" + logs,
 		},
 		"Panic": {
 			reason:  "Of a panic the first line says why.",
-			in:      ended(container, "Error", 2, "starts\npanic: no room\n\ngoroutine 1 [running]:\nmain.main()\n"),
+			in:      ended("postgres", "Error", 2, "starts\npanic: no room\n\ngoroutine 1 [running]:\nmain.main()\n"),
 			want:    "CrashLooping",
 			message: "the container ends with exit code 2: panic: no room" + logs,
 		},
@@ -105,6 +105,7 @@ func TestHindrance(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tc.in.Labels = map[string]string{labelApp: "postgres"}
 			got, message := "", ""
 			if h := hindrance(tc.in); h != nil {
 				got, message = string(h.Reason), h.Message()

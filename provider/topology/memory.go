@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
@@ -46,13 +47,13 @@ type memory struct {
 	held map[reporter]types.NamespacedName
 }
 
-// A reporter for a scope: a pod, or a ConfigMap of Patroni's.
+// A reporter for a scope: a pod, or a ConfigMap of members.
 type reporter struct {
 	pod             bool
 	namespace, name string
 }
 
-// A scope is what Patroni knows one group of members by.
+// A scope is what members know their group by.
 type scope struct {
 	// database that the members are of.
 	database string
@@ -60,8 +61,10 @@ type scope struct {
 	// objects that report for it.
 	objects map[reporter]bool
 
-	// leader is the pod that holds the lock, renewed the value it last wrote to keep it, and renewedAt when that was seen.
+	// leader is the pod that holds the lock, renewed the value it last wrote to keep it, if it renews it, and renewedAt when that
+	// was seen.
 	leader, renewed string
+	renews          bool
 	renewedAt       time.Time
 	ttl             time.Duration
 
@@ -185,7 +188,7 @@ func (m *memory) pod(p *corev1.Pod, gone bool) bool {
 	case s.positions[p.GetName()].position != n:
 		s.positions[p.GetName()] = sample{at: m.now(), position: n}
 	}
-	if st := join(p.GetAnnotations()[annotationFacts]).State; p.GetName() == s.leader && (st == stateCrashed || st == stateStartFailed) {
+	if st := join(p.GetAnnotations()[annotationFacts]).State; p.GetName() == s.leader && (st == members.StateCrashed || st == members.StateStartFailed) {
 		s.crashedAt = m.now()
 	}
 	return s.judge(m.now())
@@ -207,8 +210,9 @@ func (m *memory) lead(o *metav1.PartialObjectMetadata) bool {
 		return false
 	}
 	now, a, changed := m.now(), o.GetAnnotations(), false
-	if s.leader != a[annotationLeader] {
-		s.leader, s.written, changed = a[annotationLeader], nil, true
+	s.renews = renews(a)
+	if s.leader != a[members.AnnotationLeader] {
+		s.leader, s.written, changed = a[members.AnnotationLeader], nil, true
 	}
 	if s.renewed != a[annotationRenewed] || changed {
 		changed = changed || s.expired
@@ -226,7 +230,7 @@ func (m *memory) lead(o *metav1.PartialObjectMetadata) bool {
 func (m *memory) asked(o *metav1.PartialObjectMetadata) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a := o.GetAnnotations(); a[annotationLeader] == "" && a[annotationCandidate] == "" {
+	if a := o.GetAnnotations(); a[members.AnnotationLeader] == "" && a[members.AnnotationCandidate] == "" {
 		return
 	}
 	if s := m.of(o); s != nil {
@@ -358,7 +362,7 @@ func (m *memory) overdue() []overdue {
 	var out []overdue
 	for key, s := range m.all {
 		switch now := m.now(); {
-		case s.leader == "" || s.expired || now.Sub(s.renewedAt) <= s.ttl:
+		case s.leader == "" || !s.renews || s.expired || now.Sub(s.renewedAt) <= s.ttl:
 		case s.suspectedAt.IsZero() || now.Sub(s.suspectedAt) >= suspicion:
 			out = append(out, overdue{scope: key, database: s.database, renewed: s.renewed})
 		}

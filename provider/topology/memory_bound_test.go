@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
@@ -19,7 +20,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	meta := func(kind string, i int) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint(kind, i), Labels: map[string]string{
 			v1alpha1.LabelDatabase: "orders-db", v1alpha1.LabelScope: fmt.Sprint("scope-", i),
-		}, Annotations: map[string]string{annotationLeader: "a", annotationPosition: "7"}}
+		}, Annotations: map[string]string{members.AnnotationLeader: "a", annotationPosition: "7"}}
 	}
 	configMapOf := func(suffix string, i int) *metav1.PartialObjectMetadata {
 		m := configMap()
@@ -38,8 +39,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		for i := range 1000 {
 			w.note(&corev1.Pod{ObjectMeta: meta("pod-", i)}, gone)
-			w.note(configMapOf(suffixLeader, i), gone)
-			w.note(configMapOf(suffixFailover, i), gone)
+			w.note(configMapOf(members.SuffixLeader, i), gone)
+			w.note(configMapOf(members.SuffixFailover, i), gone)
 		}
 		if !gone {
 			holds(1000, 3000, "while they are there")

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
@@ -20,8 +21,8 @@ func leaderMap(leader string, position int64, renewed time.Time) *metav1.Partial
 	m.Namespace, m.Name = "shop", "orders-db-3f2a9c1b-leader"
 	m.Labels = map[string]string{v1alpha1.LabelDatabase: "orders-db", v1alpha1.LabelScope: "orders-db-3f2a9c1b"}
 	m.Annotations = map[string]string{
-		annotationLeader: leader, annotationTTL: "30", annotationWritten: strconv.FormatInt(position, 10),
-		annotationRenewed: renewed.Format(time.RFC3339), annotationAcquired: now.Format(time.RFC3339), "transitions": "1", "history": "x",
+		members.AnnotationLeader: leader, annotationTTL: "30", annotationWritten: strconv.FormatInt(position, 10),
+		annotationRenewed: renewed.Format(time.RFC3339), members.AnnotationAcquired: now.Format(time.RFC3339), "transitions": "1", "history": "x",
 	}
 	o, err := twice(slimConfigMap, m)
 	if err != nil {

@@ -78,7 +78,7 @@ func (o *observer) look(ctx context.Context, cr *v1alpha1.Topology) (*view, erro
 	v := &view{
 		parameters: p,
 		was:        *cr.Status.AtProvider.DeepCopy(),
-		patroni:    map[string]map[string]string{},
+		records:    map[string]map[string]string{},
 		recalled:   o.memory.recall(cr.GetNamespace(), p.Scope),
 		now:        o.now(),
 	}
@@ -109,7 +109,7 @@ func (o *observer) look(ctx context.Context, cr *v1alpha1.Topology) (*view, erro
 			return nil, fmt.Errorf("cannot list ConfigMaps of scope %q: %w", p.Scope, err)
 		}
 		for i := range maps.Items {
-			v.patroni[suffixOf(&maps.Items[i])] = maps.Items[i].GetAnnotations()
+			v.records[suffixOf(&maps.Items[i])] = maps.Items[i].GetAnnotations()
 		}
 	}
 	v.absent = o.absent(ctx, cr, v)

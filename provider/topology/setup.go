@@ -2,9 +2,9 @@
 
 // Package topology reconciles Topologies: the quiet observers of Databases.
 //
-// Members of a Database report everything that they know of each other in the API server: Patroni in annotations of its
-// ConfigMaps and of the members' pods, the members themselves in an annotation and labels. Patroni writes there every few
-// seconds, because that is how it keeps the leader's lock. A Topology turns this into facts that stay the same as long as nothing
+// Members of a Database report everything that they know of each other in the API server, in annotations of ConfigMaps, and in
+// annotations and labels of their pods. Package members has the form, which is Patroni's. Patroni writes there every few seconds,
+// because that is how it keeps the leader's lock; members of MySQL write when something changes. A Topology turns this into facts that stay the same as long as nothing
 // happens: which member is the leader, how closely the standbys follow, and where they run.
 //
 // Events are handled in few steps. The cache keeps only the part of each object that facts are made of, and numbers that only

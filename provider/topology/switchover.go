@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
@@ -18,10 +19,10 @@ const (
 	// remembered is how many ids are kept, and shown how many are reported.
 	remembered, shown = 64, 8
 
-	// switchoverLimit is how long Patroni may take. In the slowest profile a leader releases its lock after 90 s.
+	// switchoverLimit is how long members may take. In the slowest profile a leader releases its lock after 90 s.
 	switchoverLimit = 2 * time.Minute
 
-	// switchoverRefused is how long to wait before a request that Patroni has removed without a new leader counts as refused. The
+	// switchoverRefused is how long to wait before a request that the members have removed without a new leader counts as refused. The
 	// observations come by several ways.
 	switchoverRefused = 15 * time.Second
 
@@ -52,7 +53,7 @@ func outcomes(annotations map[string]string) []v1alpha1.SwitchoverOutcome {
 
 // switchovers are the last outcomes, and the one of the requested switchover.
 func (v *view) switchovers() []v1alpha1.SwitchoverOutcome {
-	all := outcomes(v.patroni[suffixConfig])
+	all := outcomes(v.records[members.SuffixConfig])
 	last := all[max(0, len(all)-shown):]
 	if w := v.parameters.Switchover; w != nil {
 		i := slices.IndexFunc(all, func(o v1alpha1.SwitchoverOutcome) bool { return o.ID == w.ID })
@@ -83,7 +84,7 @@ func due(known []v1alpha1.SwitchoverOutcome, w *v1alpha1.TopologySwitchover, lea
 	if i := slices.IndexFunc(known, func(o v1alpha1.SwitchoverOutcome) bool { return o.State == v1alpha1.SwitchoverAsked }); i >= 0 {
 		o := known[i]
 		age := now.Sub(o.At.Time)
-		put := failover[annotationLeader] == "" && failover[annotationCandidate] == ""
+		put := failover[members.AnnotationLeader] == "" && failover[members.AnnotationCandidate] == ""
 		switch {
 		case leader != "" && leader != o.From && leader == o.To:
 			o.State = v1alpha1.SwitchoverDone
@@ -92,7 +93,7 @@ func due(known []v1alpha1.SwitchoverOutcome, w *v1alpha1.TopologySwitchover, lea
 			o.To = leader
 		case leader == o.From && put && age > switchoverRefused:
 			o.State = v1alpha1.SwitchoverFailed
-			o.Message = fmt.Sprintf("Patroni refused it: the log of member %s has the reason", o.From)
+			o.Message = fmt.Sprintf("the members refused it: the log of member %s has the reason", o.From)
 		case age > switchoverLimit:
 			o.State = v1alpha1.SwitchoverFailed
 			o.Message = fmt.Sprintf("no other member became the leader within %s: see the logs of the members", switchoverLimit)
@@ -120,5 +121,5 @@ func due(known []v1alpha1.SwitchoverOutcome, w *v1alpha1.TopologySwitchover, lea
 
 // due for a view.
 func (v *view) due(leader string) (duty, v1alpha1.SwitchoverOutcome) {
-	return due(outcomes(v.patroni[suffixConfig]), v.parameters.Switchover, leader, v.patroni[suffixFailover], v.now)
+	return due(outcomes(v.records[members.SuffixConfig]), v.parameters.Switchover, leader, v.records[members.SuffixFailover], v.now)
 }

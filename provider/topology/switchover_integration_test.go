@@ -17,6 +17,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/test/outside"
 )
@@ -63,7 +64,7 @@ func TestSwitchover(t *testing.T) {
 	}
 	failover := func() map[string]string {
 		t.Helper()
-		m := scoped("moves", suffixFailover, nil)
+		m := scoped("moves", members.SuffixFailover, nil)
 		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(m), m); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
@@ -77,54 +78,54 @@ func TestSwitchover(t *testing.T) {
 		}
 		return ""
 	}
-	leader := scoped("moves", suffixLeader, map[string]string{annotationLeader: "orders-db-a-0", annotationTTL: "30"})
-	b.create(leader, scoped("moves", suffixConfig, map[string]string{annotationInitialize: "7575"}))
+	leader := scoped("moves", members.SuffixLeader, map[string]string{members.AnnotationLeader: "orders-db-a-0", annotationTTL: "30"})
+	b.create(leader, scoped("moves", members.SuffixConfig, map[string]string{members.AnnotationInitialize: "7575"}))
 	for _, letter := range []string{"a", "b"} {
 		b.member("moves", letter, "")
 	}
 	tp := b.topology("moves")
 	tp.Spec.ForProvider.Switchover = &v1alpha1.TopologySwitchover{ID: "1", From: "orders-db-a", To: "orders-db-b"}
-	if got := outcome(look(tp), "1"); got != v1alpha1.SwitchoverAsked || failover()[annotationLeader] != "orders-db-a-0" || failover()[annotationCandidate] != "orders-db-b-0" {
+	if got := outcome(look(tp), "1"); got != v1alpha1.SwitchoverAsked || failover()[members.AnnotationLeader] != "orders-db-a-0" || failover()[members.AnnotationCandidate] != "orders-db-b-0" {
 		t.Fatalf("a switchover that is asked for is %q, and Patroni has %v", got, failover())
 	}
 
 	// Patroni does it, while the provider is stopped.
-	m := scoped("moves", suffixFailover, nil)
-	b.annotate(m, map[string]string{annotationLeader: "", annotationCandidate: ""})
-	b.annotate(leader, map[string]string{annotationLeader: "orders-db-b-0"})
+	m := scoped("moves", members.SuffixFailover, nil)
+	b.annotate(m, map[string]string{members.AnnotationLeader: "", members.AnnotationCandidate: ""})
+	b.annotate(leader, map[string]string{members.AnnotationLeader: "orders-db-b-0"})
 	o = provider()
 	if got := outcome(look(tp), "1"); got != v1alpha1.SwitchoverDone {
 		t.Fatalf("a switchover that was done is %q", got)
 	}
 
 	// The lead goes back, and the Topology is recreated.
-	b.annotate(leader, map[string]string{annotationLeader: "orders-db-a-0"})
+	b.annotate(leader, map[string]string{members.AnnotationLeader: "orders-db-a-0"})
 	clock = clock.Add(time.Hour)
 	o, tp = provider(), b.topology("moves")
 	tp.Spec.ForProvider.Switchover = &v1alpha1.TopologySwitchover{ID: "1", From: "orders-db-a", To: "orders-db-b"}
-	if got := outcome(look(tp), "1"); got != v1alpha1.SwitchoverDone || failover()[annotationLeader] != "" {
+	if got := outcome(look(tp), "1"); got != v1alpha1.SwitchoverDone || failover()[members.AnnotationLeader] != "" {
 		t.Fatalf("the same id again is %q, and Patroni has %v", got, failover())
 	}
 
 	// One that nobody takes up is taken back, so that it does not happen later.
 	tp.Spec.ForProvider.Switchover.ID = "2"
-	if got := outcome(look(tp), "2"); got != v1alpha1.SwitchoverAsked || failover()[annotationLeader] != "orders-db-a-0" {
+	if got := outcome(look(tp), "2"); got != v1alpha1.SwitchoverAsked || failover()[members.AnnotationLeader] != "orders-db-a-0" {
 		t.Fatalf("another id is %q, and Patroni has %v", got, failover())
 	}
 	clock = clock.Add(time.Hour)
-	if got := outcome(look(tp), "2"); got != v1alpha1.SwitchoverFailed || failover()[annotationLeader] != "" || failover()[annotationCandidate] != "" {
+	if got := outcome(look(tp), "2"); got != v1alpha1.SwitchoverFailed || failover()[members.AnnotationLeader] != "" || failover()[members.AnnotationCandidate] != "" {
 		t.Fatalf("one that nobody took up is %q, and Patroni has %v", got, failover())
 	}
 
 	// Written down and never asked, because the provider ended in between.
-	config := scoped("moves", suffixConfig, nil)
+	config := scoped("moves", members.SuffixConfig, nil)
 	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
 		t.Fatal(err)
 	}
 	b.annotate(config, map[string]string{annotationSwitchovers: `[{"id":"3","from":"orders-db-a","to":"orders-db-b","state":"Asked","at":"` +
 		clock.Add(-time.Minute).UTC().Format(time.RFC3339) + `"}]`})
 	tp.Spec.ForProvider.Switchover.ID = "3"
-	if got := outcome(look(tp), "3"); got != v1alpha1.SwitchoverFailed || failover()[annotationLeader] != "" {
+	if got := outcome(look(tp), "3"); got != v1alpha1.SwitchoverFailed || failover()[members.AnnotationLeader] != "" {
 		t.Fatalf("one that was written down and not asked for is %q, and Patroni has %v", got, failover())
 	}
 }

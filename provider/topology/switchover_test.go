@@ -11,12 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
 func TestDue(t *testing.T) {
 	wish := &v1alpha1.TopologySwitchover{ID: "1", From: "orders-db-a", To: "orders-db-b"}
-	wished := map[string]string{annotationLeader: "orders-db-a-0", annotationCandidate: "orders-db-b-0"}
+	wished := map[string]string{members.AnnotationLeader: "orders-db-a-0", members.AnnotationCandidate: "orders-db-b-0"}
 	record := func(id, state string, age time.Duration) v1alpha1.SwitchoverOutcome {
 		return v1alpha1.SwitchoverOutcome{ID: id, From: "orders-db-a", To: "orders-db-b", State: state, At: metav1.NewTime(now.Add(-age))}
 	}
@@ -68,7 +69,7 @@ func TestOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := well(func(v *view) {
-		v.patroni[suffixConfig][annotationSwitchovers] = string(raw)
+		v.records[members.SuffixConfig][annotationSwitchovers] = string(raw)
 		v.parameters.Switchover = &v1alpha1.TopologySwitchover{ID: "40"}
 	})
 	var ids []string

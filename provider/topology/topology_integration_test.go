@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/testbench"
 	"github.com/capstan-dev/capstan/test/outside"
@@ -102,12 +103,12 @@ func (b *bench) member(namespace, letter, status string) *corev1.Pod {
 			Namespace: namespace, Name: "orders-db-" + letter + "-0",
 			Labels: map[string]string{
 				v1alpha1.LabelDatabase: "orders-db", v1alpha1.LabelMember: "orders-db-" + letter,
-				v1alpha1.LabelScope: "orders-db-3f2a9c1b", labelRevision: "r1",
+				v1alpha1.LabelScope: "orders-db-3f2a9c1b", labelApp: "postgres", labelRevision: "r1",
 			},
-			Annotations: map[string]string{annotationStatus: status, v1alpha1.AnnotationMember: `{"version":"17.6","disk":"Ok"}`},
+			Annotations: map[string]string{members.AnnotationStatus: status, v1alpha1.AnnotationMember: `{"version":"17.6","disk":"Ok"}`},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "node-" + letter, Containers: []corev1.Container{{Name: container, Image: "postgres:17"}},
+			NodeName: "node-" + letter, Containers: []corev1.Container{{Name: "postgres", Image: "postgres:17"}},
 			AutomountServiceAccountToken: new(false),
 		},
 	}
@@ -115,7 +116,7 @@ func (b *bench) member(namespace, letter, status string) *corev1.Pod {
 	p.Status = corev1.PodStatus{
 		Phase:             corev1.PodRunning,
 		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: container, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "postgres", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
 	}
 	if err := b.Status().Update(b.t.Context(), p); err != nil {
 		b.t.Fatal(err)
@@ -216,14 +217,14 @@ func TestLife(t *testing.T) {
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}
-	leader := scoped("shop", suffixLeader, map[string]string{
-		annotationLeader: "orders-db-a-0", annotationTTL: "30", annotationAcquired: time.Now().UTC().Format(time.RFC3339),
+	leader := scoped("shop", members.SuffixLeader, map[string]string{
+		members.AnnotationLeader: "orders-db-a-0", annotationTTL: "30", members.AnnotationAcquired: time.Now().UTC().Format(time.RFC3339),
 		annotationRenewed: "1", annotationWritten: strconv.FormatInt(at, 10), "transitions": "0",
 	})
-	config := scoped("shop", suffixConfig, map[string]string{annotationInitialize: "7575", annotationConfig: `{"ttl":30}`})
+	config := scoped("shop", members.SuffixConfig, map[string]string{members.AnnotationInitialize: "7575", members.AnnotationConfig: `{"ttl":30}`})
 	config.OwnerReferences = []metav1.OwnerReference{{APIVersion: "capstan.dev/v1alpha1", Kind: "Database", Name: "orders-db", UID: "1"}}
-	sync := scoped("shop", suffixSync, map[string]string{annotationLeader: "orders-db-a-0", annotationSyncStandby: "orders-db-b-0"})
-	failover := scoped("shop", suffixFailover, nil)
+	sync := scoped("shop", suffixSync, map[string]string{members.AnnotationLeader: "orders-db-a-0", annotationSyncStandby: "orders-db-b-0"})
+	failover := scoped("shop", members.SuffixFailover, nil)
 	b.create(claim, leader, config, sync, failover)
 	podA, podB := b.member("shop", "a", fmt.Sprintf(leads, at)), b.member("shop", "b", fmt.Sprintf(follows, at))
 	b.eventually("a Topology that runs", func() bool { return b.see(tp).Phase == v1alpha1.TopologyRunning })
@@ -241,8 +242,8 @@ func TestLife(t *testing.T) {
 	for i := range 100 {
 		p := at + int64(i)*1000
 		b.annotate(leader, map[string]string{annotationRenewed: strconv.Itoa(i), annotationWritten: strconv.FormatInt(p, 10)})
-		b.annotate(podA, map[string]string{annotationStatus: fmt.Sprintf(leads, p)})
-		b.annotate(podB, map[string]string{annotationStatus: fmt.Sprintf(follows, p)})
+		b.annotate(podA, map[string]string{members.AnnotationStatus: fmt.Sprintf(leads, p)})
+		b.annotate(podB, map[string]string{members.AnnotationStatus: fmt.Sprintf(follows, p)})
 	}
 	time.Sleep(2 * settle)
 	if b.see(tp); tp.ResourceVersion != version {
@@ -250,13 +251,13 @@ func TestLife(t *testing.T) {
 	}
 
 	// Somebody asks for another leader, Patroni obeys.
-	b.annotate(failover, map[string]string{annotationLeader: "orders-db-a-0", annotationCandidate: "orders-db-b-0"})
-	b.annotate(leader, map[string]string{annotationLeader: ""})
-	b.annotate(failover, map[string]string{annotationLeader: "", annotationCandidate: ""})
-	b.annotate(leader, map[string]string{annotationLeader: "orders-db-b-0", annotationAcquired: time.Now().UTC().Format(time.RFC3339)})
-	b.annotate(podA, map[string]string{annotationStatus: fmt.Sprintf(follows, at)})
-	b.annotate(podB, map[string]string{annotationStatus: strings.Replace(fmt.Sprintf(leads, at), `"timeline":3`, `"timeline":4`, 1)})
-	b.annotate(sync, map[string]string{annotationLeader: "orders-db-b-0", annotationSyncStandby: "orders-db-a-0"})
+	b.annotate(failover, map[string]string{members.AnnotationLeader: "orders-db-a-0", members.AnnotationCandidate: "orders-db-b-0"})
+	b.annotate(leader, map[string]string{members.AnnotationLeader: ""})
+	b.annotate(failover, map[string]string{members.AnnotationLeader: "", members.AnnotationCandidate: ""})
+	b.annotate(leader, map[string]string{members.AnnotationLeader: "orders-db-b-0", members.AnnotationAcquired: time.Now().UTC().Format(time.RFC3339)})
+	b.annotate(podA, map[string]string{members.AnnotationStatus: fmt.Sprintf(follows, at)})
+	b.annotate(podB, map[string]string{members.AnnotationStatus: strings.Replace(fmt.Sprintf(leads, at), `"timeline":3`, `"timeline":4`, 1)})
+	b.annotate(sync, map[string]string{members.AnnotationLeader: "orders-db-b-0", annotationSyncStandby: "orders-db-a-0"})
 	b.eventually("another leader", func() bool {
 		s := b.see(tp)
 		return s.Leader == "orders-db-b" && s.Timeline == 4 && s.Phase == v1alpha1.TopologyRunning
@@ -286,7 +287,7 @@ func TestLife(t *testing.T) {
 
 	// Deletion waits for the last member.
 	certificates := map[string]string{annotationCertificate: "orders-db-members"}
-	members := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db-members", Annotations: certificates}}
+	inner := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db-members", Annotations: certificates}}
 	server := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db-server", Annotations: map[string]string{annotationCertificate: "orders-db-server"}}}
 	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db-other"}}
 	access := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db-access", Annotations: certificates}}
@@ -295,23 +296,23 @@ func TestLife(t *testing.T) {
 	certificate.SetKind("Certificate")
 	certificate.SetNamespace("shop")
 	certificate.SetName("orders-db-members")
-	b.create(members, server, other, access, certificate)
+	b.create(inner, server, other, access, certificate)
 	if err := b.Delete(ctx, tp); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(3 * settle)
-	if b.gone(tp) || b.gone(leader) || b.gone(members) {
+	if b.gone(tp) || b.gone(leader) || b.gone(inner) {
 		t.Error("As long as there is a member, nothing goes.")
 	}
 	b.end(podB)
 	b.eventually("Patroni's ConfigMaps gone", func() bool { return b.gone(leader) && b.gone(sync) && b.gone(failover) && b.gone(server) })
-	if b.gone(tp) || b.gone(members) {
+	if b.gone(tp) || b.gone(inner) {
 		t.Error("As long as there is a Certificate, its Secret stays: it would be made again.")
 	}
 	if err := b.Delete(ctx, certificate); err != nil {
 		t.Fatal(err)
 	}
-	b.eventually("the Topology gone", func() bool { return b.gone(tp) && b.gone(members) })
+	b.eventually("the Topology gone", func() bool { return b.gone(tp) && b.gone(inner) })
 	var kept []string
 	for _, o := range []client.Object{config, other, access, claim} {
 		if !b.gone(o) {

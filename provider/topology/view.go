@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 )
@@ -17,8 +18,8 @@ const (
 	// labelRevision of a pod names the revision of its StatefulSet.
 	labelRevision = "controller-revision-hash"
 
-	// container that the server runs in.
-	container = "postgres"
+	// labelApp of a pod is also the name of the container that the server runs in: postgres or mysql.
+	labelApp = "app.kubernetes.io/name"
 
 	// maxNodes is as many as are counted.
 	maxNodes = 9
@@ -38,8 +39,8 @@ type view struct {
 	claims []corev1.PersistentVolumeClaim
 	nodes  []corev1.Node
 
-	// patroni are the annotations of its ConfigMaps, by the end of their names.
-	patroni map[string]map[string]string
+	// records are the annotations of the members' ConfigMaps, by the end of their names.
+	records map[string]map[string]string
 
 	recalled recollection
 
@@ -57,16 +58,31 @@ func memberOf(p *corev1.Pod) string {
 	return member(p.GetName())
 }
 
-// leader is the member that has the leader lock and whose pod is there, or "".
+// leader is the member that has the leader lock and whose pod is there, or "". A leader that does not renew the lock has to
+// say itself that it is the primary, from a node that is heard.
 func (v *view) leader() string {
-	pod := v.patroni[suffixLeader][annotationLeader]
+	lock := v.records[members.SuffixLeader]
+	pod := lock[members.AnnotationLeader]
 	if pod == "" || v.recalled.expired {
 		return ""
 	}
-	if p := v.pod(member(pod)); p == nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
+	p := v.pod(member(pod))
+	if p == nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
+		return ""
+	}
+	if !renews(lock) && (!v.heard(p) || !running(p) || !join(p.GetAnnotations()[annotationFacts]).primary()) {
 		return ""
 	}
 	return member(pod)
+}
+
+// heard reports whether the node of a pod is there and ready, if it has one: otherwise nothing new comes from the pod.
+func (v *view) heard(p *corev1.Pod) bool {
+	if p.Spec.NodeName == "" {
+		return true
+	}
+	n := v.node(p.Spec.NodeName)
+	return n != nil && ready(n)
 }
 
 // members by name: those that there should be, and those that have a pod.
@@ -97,10 +113,13 @@ func (v *view) node(name string) *corev1.Node {
 	return nil
 }
 
+// container that the server of a member runs in. Others may come before it, which something in the cluster added.
+func container(p *corev1.Pod) string { return p.GetLabels()[labelApp] }
+
 // running reports whether the server's container runs.
 func running(p *corev1.Pod) bool {
 	for _, s := range p.Status.ContainerStatuses {
-		if s.Name == container {
+		if s.Name == container(p) {
 			return s.State.Running != nil
 		}
 	}
@@ -115,7 +134,7 @@ func ready(n *corev1.Node) bool {
 
 // acquired is when the leader became it, by what it wrote, or zero.
 func (v *view) acquired() time.Time {
-	text := v.patroni[suffixLeader][annotationAcquired]
+	text := v.records[members.SuffixLeader][members.AnnotationAcquired]
 
 	// Patroni writes a numeric zone, and microseconds.
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999-0700"} {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
@@ -67,11 +68,11 @@ func (w *watcher) note(o client.Object, gone bool) bool {
 		return w.memory.pod(o, gone)
 	case *metav1.PartialObjectMetadata:
 		switch suffixOf(o) {
-		case suffixLeader:
+		case members.SuffixLeader:
 			if !gone {
 				return w.memory.lead(o)
 			}
-		case suffixFailover:
+		case members.SuffixFailover:
 			w.memory.asked(o)
 		}
 		if gone {
@@ -96,7 +97,7 @@ func differ(was, is client.Object) bool {
 
 		// The memory has these.
 		maps.DeleteFunc(o.GetAnnotations(), func(key, _ string) bool {
-			return key == annotationPosition || suffixOf(o) == suffixLeader &&
+			return key == annotationPosition || suffixOf(o) == members.SuffixLeader &&
 				(key == annotationRenewed || key == annotationWritten)
 		})
 	}
@@ -141,7 +142,7 @@ func (w *watcher) sweep(ctx context.Context, q queue, direct client.Reader) {
 		}
 		for _, o := range w.memory.overdue() {
 			m := configMap()
-			if err := direct.Get(ctx, client.ObjectKey{Namespace: o.scope.Namespace, Name: o.scope.Name + "-" + suffixLeader}, m); err != nil {
+			if err := direct.Get(ctx, client.ObjectKey{Namespace: o.scope.Namespace, Name: o.scope.Name + "-" + members.SuffixLeader}, m); err != nil {
 				continue // It is gone, which an event reports, or nothing is known.
 			}
 			if m.GetAnnotations()[annotationRenewed] == o.renewed && w.memory.confirm(o) {

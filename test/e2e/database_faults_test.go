@@ -68,13 +68,14 @@ type fault struct {
 // shell in the leader's container.
 func shell(t *testing.T, p corev1.Pod, script string) {
 	t.Helper()
-	if out, err := execIn(t.Context(), &p, "postgres", script, "sh"); err != nil && !strings.Contains(out, "137") {
+	if out, err := execIn(t.Context(), &p, serverContainer(p), script, "sh"); err != nil && !strings.Contains(out, "137") {
 		t.Fatalf("cannot run %q in %s: %v: %s", script, p.Name, err, out)
 	}
 }
 
 // faultsOf databases. The fixed order hits each member as the leader from time to time.
 func faultsOf(d *v1alpha1.Database) []fault {
+	e := dialectOf(d)
 	letter := func(p corev1.Pod) string { return p.Spec.NodeName[strings.LastIndex(p.Spec.NodeName, "-")+1:] }
 	outage := 90 * time.Second
 	if os.Getenv("CAPSTAN_NIGHTLY") != "" {
@@ -94,9 +95,9 @@ func faultsOf(d *v1alpha1.Database) []fault {
 			}
 			return nil
 		}},
-		{name: "postmaster killed", aim: 3, strike: func(t *testing.T, p corev1.Pod) func() {
+		{name: "server killed", aim: e.killed, strike: func(t *testing.T, p corev1.Pod) func() {
 			t.Helper()
-			shell(t, p, "kill -KILL $(head -n 1 /data/pgdata/postmaster.pid)")
+			shell(t, p, e.kill)
 			return nil
 		}},
 		{name: "Capstan and Crossplane stopped, then the leader's pod deleted", aim: 3, lasting: 10 * time.Second, strike: func(t *testing.T, p corev1.Pod) func() {
@@ -114,7 +115,8 @@ func faultsOf(d *v1alpha1.Database) []fault {
 		}},
 		{name: "leader alone without the API server", aim: 0, lasting: time.Minute, strike: func(t *testing.T, p corev1.Pod) func() {
 			t.Helper()
-			// The others can renew and take locks: that the leader stays is the failsafe of Patroni, which asks every member.
+			// The others can reach the API server. With PostgreSQL, they can even take locks: that the leader stays is the failsafe of
+			// Patroni, which asks every member.
 			cluster(t, "block", p.Status.PodIP)
 			return func() { cluster(t, "unblock", p.Status.PodIP) }
 		}},
@@ -260,7 +262,7 @@ func failsOver(t *testing.T, d *v1alpha1.Database) {
 	}
 	var writers []writer
 	for _, n := range nodes.Items {
-		for _, way := range []string{byService, byHosts} {
+		for _, way := range dialectOf(d).ways {
 			writers = append(writers, write(t, d, n.Name, way, 0))
 		}
 	}
@@ -287,10 +289,10 @@ func failsOver(t *testing.T, d *v1alpha1.Database) {
 
 // streamed reports whether all other members stream from the leader, and whether any of them can acknowledge a commit.
 func streamed(d *v1alpha1.Database, leader corev1.Pod) func(context.Context) error {
-	const follow = "select count(*) from pg_stat_replication where state = 'streaming' and sync_state <> 'async'"
+	e := dialectOf(d)
 
 	return func(ctx context.Context) error {
-		out, err := execIn(ctx, &leader, "postgres", "", "psql", "-X", "-t", "-A", "-c", follow)
+		out, err := execIn(ctx, &leader, e.container, e.followers, e.admin...)
 		if err != nil {
 			return fmt.Errorf("cannot list the standbys of the leader: %w: %s", err, out)
 		}

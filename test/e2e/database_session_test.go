@@ -24,10 +24,13 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// postgresImage of the members, which also has psql.
-func postgresImage() string {
-	return os.Getenv("CAPSTAN_REGISTRY") + "/capstan-dev/postgres:" + os.Getenv("CAPSTAN_VERSION")
+// memberImage of an engine, which also has the client for its SQL.
+func memberImage(name string) string {
+	return os.Getenv("CAPSTAN_REGISTRY") + "/capstan-dev/" + name + ":" + os.Getenv("CAPSTAN_VERSION")
 }
+
+// postgresImage of the members, which also has psql.
+func postgresImage() string { return memberImage("postgres") }
 
 // writerImage of the client that counts writes.
 func writerImage() string {
@@ -64,6 +67,8 @@ func clientOf(d *v1alpha1.Database, name, consumer, image string) *corev1.Pod {
 					{Name: "PGSSLMODE", Value: "verify-full"},
 					{Name: "PGSSLROOTCERT", Value: "/etc/database/ca.crt"},
 					{Name: "PGCONNECT_TIMEOUT", Value: "5"},
+					env("MYSQL_PWD", "password"),
+					{Name: "MYSQL_CA", Value: "/etc/database/ca.crt"},
 					{Name: "HOME", Value: "/tmp"},
 				},
 				VolumeMounts: []corev1.VolumeMount{{Name: "ca", MountPath: "/etc/database", ReadOnly: true}},
@@ -98,17 +103,30 @@ func start(t *testing.T, p *corev1.Pod) {
 	})
 }
 
-// A session is a pod with psql for one consumer.
-type session struct{ pod *corev1.Pod }
+// A session is a pod with a client for SQL for one consumer.
+type session struct {
+	pod *corev1.Pod
+
+	// client reads a script and prints nothing but values.
+	client []string
+}
 
 // psql as a consumer.
 func psql(t *testing.T, d *v1alpha1.Database, consumer string) session {
 	t.Helper()
-	p := clientOf(d, "psql-"+consumer, consumer, postgresImage())
+
+	return connect(t, d, consumer)
+}
+
+// connect a consumer with the client of the engine.
+func connect(t *testing.T, d *v1alpha1.Database, consumer string) session {
+	t.Helper()
+	e := dialectOf(d)
+	p := clientOf(d, "sql-"+consumer, consumer, memberImage(e.container))
 	p.Spec.Containers[0].Command = []string{"sleep", "86400"}
 	p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](0)
 	start(t, p)
-	s := session{pod: p}
+	s := session{pod: p, client: e.client}
 	eventually(t, "consumer "+consumer+" can log in", func(context.Context) error {
 		if out, err := s.run(t, "select 1"); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
@@ -124,7 +142,7 @@ func psql(t *testing.T, d *v1alpha1.Database, consumer string) session {
 func (s session) run(t *testing.T, script string) (string, error) {
 	t.Helper()
 
-	return execIn(t.Context(), s.pod, "client", script, "psql", "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1")
+	return execIn(t.Context(), s.pod, "client", script, s.client...)
 }
 
 // must run a script.

@@ -217,7 +217,7 @@ func reportDatabase(ctx context.Context, d *v1alpha1.Database) string {
 	for _, p := range pods.Items {
 		fmt.Fprintf(&b, "Pod %s on %s: %s %v %v\n", p.Name, p.Spec.NodeName, p.Status.Phase, p.Labels, p.Annotations["status"])
 		if p.Labels[observev1alpha1.LabelDatabase] == d.Name {
-			fmt.Fprintln(&b, logs(ctx, &p, "postgres", 40))
+			fmt.Fprintln(&b, logs(ctx, &p, serverContainer(p), 40))
 		}
 	}
 
@@ -506,8 +506,8 @@ func isProtected(t *testing.T, d *v1alpha1.Database) {
 func comesBack(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	ns := d.Namespace
-	api := psql(t, d, "api")
-	api.must(t, `create table kept (n int); insert into kept select generate_series(1, 1000)`)
+	api := connect(t, d, "api")
+	api.must(t, dialectOf(d).thousand)
 	api.end(t)
 	before, err := get(t.Context(), &corev1.Secret{}, ns, d.Name+"-api")
 	if err != nil {
@@ -564,7 +564,7 @@ func comesBack(t *testing.T, d *v1alpha1.Database) {
 	if is.Status.Identity == "" || is.Status.Identity != was.Status.Identity {
 		t.Errorf("the identity was %q and is %q", was.Status.Identity, is.Status.Identity)
 	}
-	if out := psql(t, d, "api").must(t, `select count(*) from kept`); out != "1000" {
+	if out := connect(t, d, "api").must(t, `select count(*) from kept`); out != "1000" {
 		t.Errorf("%s of 1000 rows are back", out)
 	}
 }

@@ -189,7 +189,7 @@ var unpacked = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("cannot find the repository: %w", err)
 	}
 
-	cmd := exec.Command("go", "run", "./postgres-image", "rootfs")
+	cmd := exec.Command("go", "run", "./member-image", "rootfs", "postgres")
 	cmd.Dir, cmd.Stderr = filepath.Join(filepath.Dir(strings.TrimSpace(string(out))), "hack"), os.Stderr
 
 	if out, err = cmd.Output(); err != nil {

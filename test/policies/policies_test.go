@@ -244,7 +244,7 @@ func TestPolicies(t *testing.T) {
 			do: p.changes(p.as(t, "system:serviceaccount:shop:orders-db.g2-members"), configMap(scope+"-failover", "orders-db"), func(o client.Object) {
 				o.SetAnnotations(map[string]string{"leader": "orders-db-g2-a-0"})
 			}),
-			want: "a member may write only the ConfigMaps with Patroni's state",
+			want: "a member may write only the ConfigMaps with the state of its members",
 		},
 		"MemberLabelsPodsOfAnotherDatabase": {
 			reason: "Another Database's members are others.",
@@ -261,13 +261,22 @@ func TestPolicies(t *testing.T) {
 			want: "a member may change only labels and annotations of pods",
 		},
 		"MemberMakesItsConfigMap": {
-			reason: "Patroni keeps its state so.",
+			reason: "Members keep their state so.",
 			do:     p.creates(member, configMap(scope+"-leader", "orders-db")),
 		},
 		"MemberMakesOtherConfigMap": {
-			reason: "Any other ConfigMap is not Patroni's.",
+			reason: "Any other ConfigMap is none of theirs.",
 			do:     p.creates(member, configMap("orders-db-members", "orders-db")),
-			want:   "a member may write only the ConfigMaps with Patroni's state",
+			want:   "a member may write only the ConfigMaps with the state of its members",
+		},
+		"MemberOfMySQLMakesItsConfigMap": {
+			reason: "Members of every engine keep their state so.",
+			do:     p.creates(p.as(t, "system:serviceaccount:shop:shop-db-members"), configMap("shop-db-0a1b2c3d-leader", "shop-db")),
+		},
+		"MemberOfMySQLMakesOtherConfigMap": {
+			reason: "The policy recognises members of every engine.",
+			do:     p.creates(p.as(t, "system:serviceaccount:shop:shop-db-members"), configMap("shop-db-members", "shop-db")),
+			want:   "a member may write only the ConfigMaps with the state of its members",
 		},
 		"MemberMakesUnlabelledConfigMap": {
 			reason: "And neither is one without the label.",
@@ -343,6 +352,7 @@ func newPlace(t *testing.T) *place {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "provider-capstan", Namespace: "crossplane-system"}},
 	})
 	create(bound("orders-db-members", "capstan:postgres-member", "ClusterRole"),
+		bound("shop-db-members", "capstan:mysql-member", "ClusterRole"),
 		bound("orders-db.g2-members", "capstan:postgres-member", "ClusterRole"),
 		&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Name: "labeller", Namespace: namespace},

@@ -32,19 +32,30 @@ func TestAccess(t *testing.T) {
 		return accessServer + "databases: [{name: orders}]\nlogins: [{" + fields + "}]"
 	}
 	const ref = ", passwordSecretRef: {name: c, key: password}"
+	mysql := func(parameters string) string {
+		return strings.Replace(parameters, "server: {", "server: {engine: mysql, ", 1)
+	}
+	long := strings.Repeat("x", 33)
 	cases := map[string]struct{ reason, parameters, want string }{
-		"Smallest":      {reason: "A server is enough.", parameters: accessServer},
-		"Login":         {reason: "A login of a database.", parameters: login("name: api, database: orders, access: ReadWrite" + ref)},
-		"Host":          {reason: "A Service has three parts.", parameters: strings.Replace(accessServer, ".demo.svc", ".demo.svc.cluster.local", 1), want: "must be <Service>.<namespace>.svc"},
-		"Address":       {reason: "An address is no Service.", parameters: strings.Replace(accessServer, "orders-db-rw.demo.svc", "10.0.0.1", 1), want: "must be <Service>.<namespace>.svc"},
-		"NoDatabase":    {reason: "A login is for one of the databases.", parameters: login("name: api, database: other, access: ReadWrite" + ref), want: "database of each login must be one of databases"},
-		"NoDatabases":   {reason: "Without any there is none.", parameters: accessServer + "logins: [{name: api, database: orders, access: ReadOnly" + ref + "}]", want: "database of each login must be one of databases"},
-		"Capital":       {reason: "Names that need quotes are a trap.", parameters: login("name: Api, database: orders, access: ReadWrite" + ref), want: "must be lower case letters"},
-		"Reserved":      {reason: "PostgreSQL keeps pg_ for itself.", parameters: login("name: pg_api, database: orders, access: ReadWrite" + ref), want: "not with pg_"},
-		"AccessUnknown": {reason: "There are two.", parameters: login("name: api, database: orders, access: Admin" + ref), want: "Unsupported value"},
-		"Alternate":     {reason: "Two roles take turns.", parameters: login("name: api, alternate: api-b, retireWhenIdle: true, database: orders, access: ReadWrite" + ref)},
-		"AlternateSame": {reason: "One role cannot take turns with itself.", parameters: login("name: api, alternate: api, database: orders, access: ReadWrite" + ref), want: "alternate takes turns with name: choose another name"},
-		"AlternateName": {reason: "Names that need more than quotes are a trap.", parameters: login("name: api, alternate: Api, database: orders, access: ReadWrite" + ref), want: "must be lower case letters"},
+		"MySQL":          {reason: "Another engine.", parameters: mysql(login("name: api, alternate: api-b, database: orders, access: ReadWrite" + ref))},
+		"NoExtensions":   {reason: "None is asked for.", parameters: mysql(accessServer + "extensions: []")},
+		"Engine":         {reason: "There are two.", parameters: strings.Replace(accessServer, "server: {", "server: {engine: mariadb, ", 1), want: "Unsupported value"},
+		"Extensions":     {reason: "MySQL has none.", parameters: mysql(accessServer + "extensions: [pg_trgm]"), want: "engine mysql has no extensions: remove extensions"},
+		"LongLogin":      {reason: "MySQL takes 32 characters.", parameters: mysql(login("name: " + long + ", database: orders, access: ReadWrite" + ref)), want: "at most 32 characters for engine mysql"},
+		"LongAlternate":  {reason: "MySQL takes 32 characters.", parameters: mysql(login("name: api, alternate: " + long + ", database: orders, access: ReadWrite" + ref)), want: "at most 32 characters for engine mysql"},
+		"LongInPostgres": {reason: "PostgreSQL takes more.", parameters: login("name: " + long + ", database: orders, access: ReadWrite" + ref)},
+		"Smallest":       {reason: "A server is enough.", parameters: accessServer},
+		"Login":          {reason: "A login of a database.", parameters: login("name: api, database: orders, access: ReadWrite" + ref)},
+		"Host":           {reason: "A Service has three parts.", parameters: strings.Replace(accessServer, ".demo.svc", ".demo.svc.cluster.local", 1), want: "must be <Service>.<namespace>.svc"},
+		"Address":        {reason: "An address is no Service.", parameters: strings.Replace(accessServer, "orders-db-rw.demo.svc", "10.0.0.1", 1), want: "must be <Service>.<namespace>.svc"},
+		"NoDatabase":     {reason: "A login is for one of the databases.", parameters: login("name: api, database: other, access: ReadWrite" + ref), want: "database of each login must be one of databases"},
+		"NoDatabases":    {reason: "Without any there is none.", parameters: accessServer + "logins: [{name: api, database: orders, access: ReadOnly" + ref + "}]", want: "database of each login must be one of databases"},
+		"Capital":        {reason: "Names that need quotes are a trap.", parameters: login("name: Api, database: orders, access: ReadWrite" + ref), want: "must be lower case letters"},
+		"Reserved":       {reason: "PostgreSQL keeps pg_ for itself.", parameters: login("name: pg_api, database: orders, access: ReadWrite" + ref), want: "not with pg_"},
+		"AccessUnknown":  {reason: "There are two.", parameters: login("name: api, database: orders, access: Admin" + ref), want: "Unsupported value"},
+		"Alternate":      {reason: "Two roles take turns.", parameters: login("name: api, alternate: api-b, retireWhenIdle: true, database: orders, access: ReadWrite" + ref)},
+		"AlternateSame":  {reason: "One role cannot take turns with itself.", parameters: login("name: api, alternate: api, database: orders, access: ReadWrite" + ref), want: "alternate takes turns with name: choose another name"},
+		"AlternateName":  {reason: "Names that need more than quotes are a trap.", parameters: login("name: api, alternate: Api, database: orders, access: ReadWrite" + ref), want: "must be lower case letters"},
 		"AlternateTaken": {
 			reason: "A second role is of one login.", want: "an alternate must not be another login",
 			parameters: login("name: api, alternate: web, database: orders, access: ReadWrite" + ref + "}, {name: web, database: orders, access: ReadWrite" + ref),

@@ -44,6 +44,7 @@ func TestCredentialAccepted(t *testing.T) {
 		"SixteenKeys":      {reason: "The bound itself is within bounds.", parameters: `{keys: [` + keys(16) + `]}`},
 		"DotsAndDashes":    {reason: "A key of a Secret may have them.", parameters: `{keys: [{name: A.b_c-d}]}`},
 		"TwoDerivations":   {reason: "Two servers may want two forms.", parameters: `{keys: [{name: password, derive: [{format: SCRAM-SHA-256, key: a}, {format: Bcrypt, key: b}]}]}`},
+		"ForMySQL":         {reason: "Its servers want another form.", parameters: `{length: 128, keys: [{name: password, derive: [{format: CachingSHA2, key: verifier}]}]}`},
 		"BcryptAtItsLimit": {reason: "72 bytes are read to the end.", parameters: `{length: 72, keys: [{name: password, derive: [{format: Bcrypt, key: hash}]}]}`},
 		"LongAndSCRAM":     {reason: "SCRAM reads all.", parameters: `{length: 128, keys: [{name: password, derive: [{format: SCRAM-SHA-256, key: v}]}]}`},
 		"Schedule":         {reason: "A schedule is enough.", parameters: `{rotation: {every: 1h}}`},
@@ -136,6 +137,10 @@ func TestCredentialRefused(t *testing.T) {
 		"AlternateControl": {
 			reason: "Nobody could type it.", parameters: `{connection: {type: redis, host: a, port: 1, username: u, alternateUsername: "u\n"}}`,
 			want: []string{conn + ".alternateUsername" + object + `"u\n": must not have control characters`},
+		},
+		"CachingSHA2Iterations": {
+			reason: "MySQL sets how many rounds there are.", parameters: `{keys: [{name: a, derive: [{format: CachingSHA2, key: v, iterations: 5000}]}]}`,
+			want: []string{at + ".keys[0].derive[0].iterations" + object + "iterations are only for format SCRAM-SHA-256: remove them, or set cost"},
 		},
 		"BcryptTooLong": {reason: "What is cut off is no secret.", parameters: `{length: 73, keys: [{name: password, derive: [{format: Bcrypt, key: hash}]}]}`, want: []string{bcrypt}},
 		"BcryptKeyTooLong": {

@@ -8,7 +8,13 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Suffixes of the roles of a database in the server.
+// Engines of servers.
+const (
+	EnginePostgres = "postgres"
+	EngineMySQL    = "mysql"
+)
+
+// Suffixes of the roles of a database in a PostgreSQL server.
 const (
 	// SuffixOwner is the suffix of the role that owns a database and everything in it. It cannot log in.
 	SuffixOwner = "_owner"
@@ -17,9 +23,9 @@ const (
 	SuffixReader = "_reader"
 )
 
-// An Access manages databases, their owners, logins, grants and trusted extensions in a PostgreSQL server. It connects
-// over TLS as a role that is not a superuser. It never drops anything: a login that it no longer names is disabled, and
-// its own deletion changes nothing. Each Database composes one.
+// An Access manages databases, logins, grants, and for PostgreSQL owners and trusted extensions, in a server of
+// PostgreSQL or MySQL. It connects over TLS as a role that is not a superuser. It never drops anything: a login that it
+// no longer names is disabled, and its own deletion changes nothing. Each Database composes one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -71,6 +77,8 @@ type AccessSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.logins) || self.logins.all(l, has(self.databases) && self.databases.exists(d, d.name == l.database))",fieldPath=".logins",message="database of each login must be one of databases"
 // +kubebuilder:validation:XValidation:rule="!has(self.logins) || self.logins.all(l, !has(l.alternate) || self.logins.all(o, o.name != l.alternate && (o.name == l.name || !has(o.alternate) || o.alternate != l.alternate)))",fieldPath=".logins",message="an alternate must not be another login or its alternate: choose another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.server.engine) || self.server.engine != 'mysql' || !has(self.extensions) || self.extensions.size() == 0",fieldPath=".extensions",message="engine mysql has no extensions: remove extensions"
+// +kubebuilder:validation:XValidation:rule="!has(self.server.engine) || self.server.engine != 'mysql' || !has(self.logins) || self.logins.all(l, l.name.size() <= 32 && (!has(l.alternate) || l.alternate.size() <= 32))",fieldPath=".logins",message="names and alternates of logins must have at most 32 characters for engine mysql: choose shorter ones"
 type AccessParameters struct {
 	// Server to connect to.
 	Server Server `json:"server"`
@@ -98,7 +106,8 @@ type AccessParameters struct {
 	// +optional
 	Logins []Login `json:"logins,omitempty"`
 
-	// Extensions in each of the databases. The member that is the leader creates those that need a superuser.
+	// Extensions in each of the databases, for engine postgres only. The member that is the leader creates those that
+	// need a superuser.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
@@ -108,8 +117,16 @@ type AccessParameters struct {
 	Extensions []string `json:"extensions,omitempty"`
 }
 
-// Server is a PostgreSQL server to connect to.
+// Server is a server to connect to.
 type Server struct {
+	// Engine of the server: postgres or mysql. Default: postgres.
+	//
+	// +kubebuilder:default=postgres
+	// +kubebuilder:validation:Enum=postgres;mysql
+	// +kubebuilder:example=mysql
+	// +optional
+	Engine string `json:"engine,omitempty"`
+
 	// Host is the DNS name of the leader, <Service>.<namespace>.svc with the namespace of the Access: the provider
 	// connects to no other namespace. The server's certificate must be valid for this name.
 	//
@@ -118,16 +135,16 @@ type Server struct {
 	// +kubebuilder:example="orders-db-rw.production.svc"
 	Host string `json:"host"`
 
-	// Port of the host. Default: 5432.
+	// Port of the host. Default: 5432 for engine postgres, 3306 for engine mysql.
 	//
-	// +kubebuilder:default=5432
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +kubebuilder:example=5432
 	// +optional
 	Port *int32 `json:"port,omitempty"`
 
-	// Username to log in with; its role must be able to create roles and databases. Default: capstan.
+	// Username to log in with. In PostgreSQL its role must be able to create roles and databases; in MySQL it needs the
+	// rights that docs/access.md lists. Default: capstan.
 	//
 	// +kubebuilder:default=capstan
 	// +kubebuilder:validation:MinLength=1
@@ -162,7 +179,7 @@ type SecretKeyReference struct {
 
 // AccessDatabase is one database.
 type AccessDatabase struct {
-	// Name of the database. The role <name>_owner owns it and everything in it.
+	// Name of the database. In PostgreSQL the role <name>_owner owns it and everything in it.
 	//
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$')",message="must be lower case letters, digits and _, and start with a letter"
@@ -206,7 +223,7 @@ type Login struct {
 	Database string `json:"database"`
 
 	// Access: ReadWrite, which is everything that the owner of the database can do, or ReadOnly, which is reading every
-	// table, view and sequence.
+	// table and view, and in PostgreSQL every sequence.
 	//
 	// +kubebuilder:validation:Enum=ReadWrite;ReadOnly
 	// +kubebuilder:example=ReadWrite

@@ -82,8 +82,9 @@ type Connection struct {
 
 	// Hosts are the members of the service, in the order in which clients try them, 1 to 16; more than one for
 	// postgresql, mysql, mariadb and mongodb. They are in the key multi-host-uri, with which clients find the leader
-	// themselves. For postgresql it has target_session_attrs=read-write, or, in a jdbc-url, targetServerType=primary,
-	// unless the options define it. Prefer DNS names: clients in Go accept no IPv6 address here.
+	// themselves. For postgresql it has target_session_attrs=read-write, or, in a jdbc-url, targetServerType=primary;
+	// a jdbc-url of mysql has failOverReadOnly=false. The options can define them. Prefer DNS names: clients in Go
+	// accept no IPv6 address here.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

@@ -230,13 +230,14 @@ type Key struct {
 
 // Format of a derived value.
 //
-// +kubebuilder:validation:Enum=SCRAM-SHA-256;Bcrypt
+// +kubebuilder:validation:Enum=SCRAM-SHA-256;CachingSHA2;Bcrypt
 type Format string
 
 // Formats of derived values.
 const (
-	FormatSCRAM  Format = "SCRAM-SHA-256"
-	FormatBcrypt Format = "Bcrypt"
+	FormatSCRAM       Format = "SCRAM-SHA-256"
+	FormatCachingSHA2 Format = "CachingSHA2"
+	FormatBcrypt      Format = "Bcrypt"
 )
 
 // A Derivation of a value.
@@ -245,7 +246,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.cost) || self.format == 'Bcrypt'",fieldPath=".cost",message="cost is only for format Bcrypt: remove it, or set iterations"
 type Derivation struct {
 	// Format of the derived value. SCRAM-SHA-256 is a verifier that PostgreSQL stores and accepts in place of a
-	// password. Bcrypt is a hash as in htpasswd files; it needs a length of at most 72.
+	// password. CachingSHA2 is one of MySQL's caching_sha2_password. Bcrypt is a hash as in htpasswd files; it needs a
+	// length of at most 72.
 	//
 	// +kubebuilder:example="SCRAM-SHA-256"
 	Format Format `json:"format"`

@@ -15,6 +15,9 @@ import (
 //go:embed postgres.yaml
 var postgres []byte
 
+//go:embed mysql.yaml
+var mysql []byte
+
 // A Catalogue lists what an image contains.
 type Catalogue struct {
 	// Tools maps programs beside the server, such as patroni and pgbackrest, to their versions.
@@ -25,7 +28,7 @@ type Catalogue struct {
 
 // Major is one major version of the server.
 type Major struct {
-	// Major as in 17.
+	// Major as in 17, or the series of MySQL as in 9.7.
 	Major string `json:"major"`
 	// Version as the server itself reports it, as in 17.12.
 	Version string `json:"version"`
@@ -34,10 +37,15 @@ type Major struct {
 }
 
 // Postgres is the catalogue of the image postgres. It must not be changed.
-var Postgres = sync.OnceValues(func() (Catalogue, error) {
+var Postgres = sync.OnceValues(func() (Catalogue, error) { return read("postgres", postgres) })
+
+// MySQL is the catalogue of the image mysql. It must not be changed.
+var MySQL = sync.OnceValues(func() (Catalogue, error) { return read("mysql", mysql) })
+
+func read(image string, raw []byte) (Catalogue, error) {
 	var c Catalogue
-	if err := yaml.Unmarshal(postgres, &c); err != nil {
-		return Catalogue{}, fmt.Errorf("cannot read the catalogue of the image postgres: %w", err)
+	if err := yaml.Unmarshal(raw, &c); err != nil {
+		return Catalogue{}, fmt.Errorf("cannot read the catalogue of the image %s: %w", image, err)
 	}
 	return c, nil
-})
+}

@@ -2,7 +2,10 @@
 
 package catalogue
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestPostgres(t *testing.T) {
 	c, err := Postgres()
@@ -23,6 +26,27 @@ func TestPostgres(t *testing.T) {
 	for _, m := range c.Majors {
 		if m.Major == "" || m.Version == "" || m.Extensions["pg_stat_statements"] == "" {
 			t.Errorf("the catalogue is incomplete: %+v", m)
+		}
+	}
+}
+
+func TestMySQL(t *testing.T) {
+	c, err := MySQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if c.Tools["mysqld-exporter"] == "" {
+		t.Error("the catalogue lacks the version of mysqld-exporter")
+	}
+
+	if len(c.Majors) == 0 {
+		t.Fatal("the catalogue has no version of MySQL")
+	}
+
+	for _, m := range c.Majors {
+		if !strings.HasPrefix(m.Version, m.Major+".") {
+			t.Errorf("a version of MySQL belongs to its series, got %+v", m)
 		}
 	}
 }

@@ -76,6 +76,9 @@ func TestRendered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if !bytes.Contains(raw, []byte("app.kubernetes.io/name: postgres\n")) {
+			continue // Another engine has a file of its own.
+		}
 		for _, m := range rendered.FindAllSubmatch(raw, -1) {
 			found++
 			strict(t, bytes.ReplaceAll(m[1], []byte("''"), []byte("'")))

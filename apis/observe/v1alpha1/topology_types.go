@@ -26,8 +26,8 @@ const (
 	// leader first removes RoleLabelLeader from all others.
 	LabelRole = members.LabelRole
 
-	// LabelScope is the scope, by which Patroni finds its own objects.
-	LabelScope = "cluster-name"
+	// LabelScope is the scope, by which members find their objects.
+	LabelScope = members.LabelScope
 
 	// AnnotationMember is the report of a member about itself, a MemberReport in JSON.
 	AnnotationMember = members.AnnotationReport
@@ -112,8 +112,8 @@ type TopologyParameters struct {
 	// +kubebuilder:example="orders-db"
 	Database string `json:"database"`
 
-	// Scope of Patroni's objects: the ConfigMaps <scope>-leader, <scope>-config, <scope>-sync and <scope>-failover. It
-	// is empty until the Database has an identity.
+	// Scope of the members' objects: the ConfigMaps <scope>-leader, <scope>-config and <scope>-failover, and <scope>-sync
+	// for PostgreSQL. It is empty until the Database has an identity.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits, '-' and '.'"
@@ -175,8 +175,8 @@ type TopologyParameters struct {
 
 // TopologySwitchover promotes another member to leader.
 type TopologySwitchover struct {
-	// ID of the request. IDs are recorded in Patroni's ConfigMap <scope>-config before Patroni gets the request, so
-	// that none is carried out twice, even after a restart.
+	// ID of the request. IDs are recorded in the ConfigMap <scope>-config before the members get the request, so that
+	// none is carried out twice, even after a restart.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -272,12 +272,12 @@ type TopologyObservation struct {
 	// +optional
 	Leader string `json:"leader,omitempty"`
 
-	// Timeline of the leader; every failover begins another.
+	// Timeline of the leader, which counts its changes; every failover begins another.
 	//
 	// +optional
 	Timeline int64 `json:"timeline,omitempty"`
 
-	// SystemIdentifier that PostgreSQL created with the data.
+	// SystemIdentifier of the data, created with them: PostgreSQL's own, or the name of the group of a MySQL.
 	//
 	// +optional
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
@@ -353,7 +353,7 @@ type TopologyObservation struct {
 
 // States of a switchover.
 const (
-	// SwitchoverAsked: Patroni has the request, and there is no result yet.
+	// SwitchoverAsked: the members have the request, and there is no result yet.
 	SwitchoverAsked = "Asked"
 	// SwitchoverDone: another member is the leader.
 	SwitchoverDone = "Done"
@@ -379,7 +379,7 @@ type SwitchoverOutcome struct {
 	// +optional
 	To string `json:"to,omitempty"`
 
-	// At is when Patroni got the request.
+	// At is when the members got the request.
 	At metav1.Time `json:"at"`
 
 	// Message has details.

@@ -126,6 +126,7 @@ func Logins(d *compose.Draft, s *facts.Cluster) {
 	}
 	p := accessv1alpha1.AccessParameters{
 		Server: accessv1alpha1.Server{
+			Engine:            s.Traits.AccessEngine,
 			Host:              s.Host(names.SuffixRW),
 			Port:              new(s.Traits.Ports.Client),
 			Username:          s.Traits.Access,

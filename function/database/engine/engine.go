@@ -29,8 +29,9 @@ type Engine interface {
 
 // Versions of an engine.
 type Versions interface {
-	// Catalogue of the project's own image: the versions in it, and what they have.
+	// Catalogue of the project's own image: the versions in it, and what they have. Image is where it is.
 	Catalogue() ([]inputv1alpha1.DatabaseVersion, error)
+	Image(s inputv1alpha1.DatabaseSettings) string
 
 	// CheckVersion of a platform's own image. The remedy is empty when the version can be run.
 	CheckVersion(version string) (remedy string)
@@ -41,6 +42,10 @@ type Versions interface {
 
 // Checks of fields of a spec that only the engine understands.
 type Checks interface {
+	// Lacks is why the engine does not have a feature, and what to do instead, to end a message about a field that asks for it.
+	// It is empty for a feature that it has.
+	Lacks(f Feature) (remedy string)
+
 	// CheckConfig is about spec.config.
 	CheckConfig(s Server) []check.Problem
 
@@ -60,6 +65,9 @@ type Fields interface {
 
 	// Connections that a member takes.
 	Connections(s Server) int32
+
+	// LeastMemory that a member needs.
+	LeastMemory(s Server) resource.Quantity
 
 	// Libraries of extensions that have to be loaded when the server starts, sorted.
 	Libraries(s Server) []string
@@ -134,15 +142,22 @@ type Traits struct {
 	// Role is the ClusterRole of package/platform.yaml that members are bound to. Crossplane may bind it and no other.
 	Role string
 
-	// Resume says how a person ends a pause of failover, for messages.
+	// Resume says how a person ends a pause of failover, for messages; "" for an engine without such a pause.
 	Resume string
+
+	// Majority reports that members take writes only while more than half of them are there.
+	Majority bool
+
+	// MemoryParameter follows from the memory of a member and needs a restart.
+	MemoryParameter string
 
 	// BackupTool is the name of what takes backups, and BackupPort the name of the port where members and the host of a volume
 	// serve it.
 	BackupTool, BackupPort string
 
-	// CoordinationPort is the name of the port where members talk to each other, if they do.
-	CoordinationPort string
+	// CoordinationPort is the name of the port where members talk to each other, if they do. PeersPort is the name of the port where
+	// their programs do.
+	CoordinationPort, PeersPort string
 
 	// FirstImport is the first version that can be filled from a running server; "" when none can.
 	FirstImport string
@@ -164,11 +179,17 @@ type Traits struct {
 	// password.
 	Access   string
 	Verifier credentialsv1alpha1.Format
+
+	// AccessEngine is the engine of the Access that makes them; "" for its default.
+	AccessEngine string
 }
 
 // Ports of the pods of a Database.
 type Ports struct {
 	Client, Coordination, Health, Metrics int32
+
+	// Peers is where the programs of members ask each other, if they do.
+	Peers int32
 
 	// Backup is where members and the host of a volume serve the backup tool. Repository is where that host takes requests
 	// for backups.

@@ -36,7 +36,7 @@ type Facts struct {
 	// stands in for.
 	Problems, Refused []check.Problem
 
-	// Catalogue of images, and size of the members.
+	// Catalogue of images of the engine, and size of the members.
 	Catalogue []inputv1alpha1.DatabaseImage
 	Size      Size
 

@@ -24,9 +24,6 @@ type Image struct {
 func (s *Cluster) Find(version string) (Image, []string) {
 	var versions []string
 	for _, i := range s.Catalogue {
-		if i.Engine != "" && i.Engine != s.Spec.Engine {
-			continue
-		}
 		for _, v := range i.Versions {
 			if v.Version != version {
 				versions = append(versions, v.Version)

@@ -34,6 +34,9 @@ func Policy(d *compose.Draft, s *facts.Cluster) {
 		Ingress(s.Traits.Ports.Client, direct(s, members, provider)...),
 		Ingress(s.Traits.Ports.Coordination, members, provider),
 	}
+	if s.Traits.Ports.Peers != 0 {
+		rules = append(rules, Ingress(s.Traits.Ports.Peers, members))
+	}
 	rules = append(rules, backupPeers(s)...)
 	if ns := s.Settings.Database.MetricsNamespaces; s.Exports() && len(ns) > 0 {
 		rules = append(rules, Ingress(s.Traits.Ports.Metrics, compose.PodsOf(ns)...))

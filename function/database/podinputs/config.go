@@ -32,6 +32,7 @@ func CoordinationApplied(s *facts.Cluster) bool {
 func MemberFile(s *facts.Cluster) engine.Member {
 	sorted := func(values []string) []string { return append([]string{}, slices.Sorted(slices.Values(values))...) }
 	m := engine.Member{
+		Generation: s.Generation, Domain: s.Host(names.SuffixPods),
 		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Volumes: volumesBefore(s), Pooled: s.Pooled(),
 		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
 		Import: importFile(s),

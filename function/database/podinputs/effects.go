@@ -167,7 +167,7 @@ func differences(e engine.Engine, was, now RevisionInputs) []v1alpha1.ChangeEffe
 		case inputParameters:
 			before, after := compose.Map(was.PodInputs, key), compose.Map(now.PodInputs, key)
 			if !encoding.Same(before[inputMemory], after[inputMemory]) {
-				sized(now.Memory, was.Memory, "spec.resources.memory", "shared_buffers")
+				sized(now.Memory, was.Memory, "spec.resources.memory", e.Traits().MemoryParameter)
 			}
 			if !encoding.Same(before["connections"], after["connections"]) {
 				sized(false, false, fieldPlans, "max_connections")

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/placement"
@@ -144,7 +145,7 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 	return Hardened(applycorev1.Container().
 		WithName(s.Traits.App).
 		WithImage(s.Image.Name).
-		WithPorts(Port(s.Traits.App, s.Traits.Ports.Client), Port(s.Traits.CoordinationPort, s.Traits.Ports.Coordination), Port("health", s.Traits.Ports.Health)).
+		WithPorts(serverPorts(s.Traits)...).
 		WithEnv(
 			field("POD_NAME", "metadata.name"),
 			field("POD_NAMESPACE", "metadata.namespace"),
@@ -173,6 +174,16 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 			Mount(names.VolumeToken, "/var/run/secrets/kubernetes.io/serviceaccount", true),
 		).
 		WithVolumeMounts(backupMounts(s)...))
+}
+
+func serverPorts(t engine.Traits) []*applycorev1.ContainerPortApplyConfiguration {
+	ports := []*applycorev1.ContainerPortApplyConfiguration{
+		Port(t.App, t.Ports.Client), Port(t.CoordinationPort, t.Ports.Coordination), Port("health", t.Ports.Health),
+	}
+	if t.Ports.Peers != 0 {
+		ports = append(ports, Port(t.PeersPort, t.Ports.Peers))
+	}
+	return ports
 }
 
 // exporter of metrics. It comes by the socket, with the rights of a monitor. Its memory grows with the number of databases and tables, so

@@ -151,8 +151,12 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 	case s.Asleep():
 		return no(v1alpha1.ReasonHibernated, "members are stopped or being started: see the condition Updated")
 	case s.Spec.Replicas == 1 && len(s.Sets) <= 1:
-		return no(v1alpha1.ReasonSingleMember,
-			"there is one member: writes fail while it or its node is down; raise spec.replicas to 2 or more")
+		least := 2
+		if s.Traits.Majority {
+			least = leastOfMajority
+		}
+		return no(v1alpha1.ReasonSingleMember, fmt.Sprintf(
+			"there is one member: writes fail while it or its node is down; raise spec.replicas to %d or more", least))
 	case !s.Leads():
 		return no(v1alpha1.ReasonNoLeader, "there is no leader: see the condition Available")
 	case s.Fence().ID != "":
@@ -163,6 +167,9 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 		return standbys(s)
 	}
 }
+
+// leastOfMajority members survive the loss of one, where a majority has to be left.
+const leastOfMajority = 3
 
 // standbys that can become the leader, while one may.
 func standbys(s *decision.Pass) xpv2.Condition {
@@ -176,6 +183,10 @@ func standbys(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonNoStandby, about(*m))
 	case len(candidates) == 0:
 		return no(v1alpha1.ReasonNoStandby, "no standby could become the leader without losing commits: standbys are being created, copied or restarted")
+	case s.Traits.Majority && s.Spec.Replicas < leastOfMajority:
+		return no(v1alpha1.ReasonTooFewMembers, "two members survive the loss of none of them, because the other one is no majority and takes no writes: raise spec.replicas to 3")
+	case s.Traits.Majority && len(filtered(s.Seen.Members, running)) < leastOfMajority:
+		return no(v1alpha1.ReasonTooFewMembers, "without another member the rest are no majority and take no writes; members are missing: "+strings.Join(missing, ", "))
 	case len(missing) > 0:
 		message := "a standby can become the leader, but members are missing: " + strings.Join(missing, ", ")
 		if m != nil {
@@ -216,12 +227,16 @@ func candidates(s *decision.Decision) []observev1alpha1.TopologyMember {
 func missing(s *facts.Cluster) []string {
 	var names []string
 	for _, letter := range s.Expected() {
-		m := s.SeenMember(letter)
-		if m.State != observev1alpha1.MemberRunning && m.State != observev1alpha1.MemberStreaming {
+		if m := s.SeenMember(letter); !running(m) {
 			names = append(names, m.Name)
 		}
 	}
 	return names
+}
+
+// running member: a leader, or a standby that streams.
+func running(m observev1alpha1.TopologyMember) bool {
+	return m.State == observev1alpha1.MemberRunning || m.State == observev1alpha1.MemberStreaming
 }
 
 // consumersReady reports whether every consumer can log in.

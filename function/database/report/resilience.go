@@ -124,6 +124,8 @@ func without(s *decision.Decision, lost []string) string {
 	}))
 	strict := s.Spec.Availability != nil && s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && s.Spec.Replicas > 1
 	switch {
+	case s.Traits.Majority && losesMajority(s.Seen.Members, remain):
+		return "stops writes until it is back, because the members that are left are no majority"
 	case leader && s.Seen.Paused:
 		return "stops writes, because failover is paused by hand"
 	case leader && candidates == 0:
@@ -133,4 +135,10 @@ func without(s *decision.Decision, lost []string) string {
 	default:
 		return ""
 	}
+}
+
+// losesMajority reports whether the running members that remain are no more than half of several.
+func losesMajority(ms []observev1alpha1.TopologyMember, remain func(observev1alpha1.TopologyMember) bool) bool {
+	group := filtered(ms, running)
+	return len(group) > 1 && 2*len(filtered(group, remain)) <= len(group)
 }

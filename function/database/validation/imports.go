@@ -26,8 +26,7 @@ func checkImport(s *facts.Cluster) []check.Problem {
 	first := s.Traits.FirstImport
 	switch {
 	case first == "":
-		return []check.Problem{check.Invalid("spec.from.server.host", s.Spec.From.Server.Host, fmt.Sprintf(
-			"engine %s cannot be filled from a running server: remove spec.from, and restore a dump as a consumer", s.Spec.Engine))}
+		return nil // checkFeatures reports that the engine begins with nothing
 	case s.Engine.CompareVersions(s.Spec.Version, first) < 0:
 		ps = append(ps, check.Invalid("spec.version", s.Spec.Version, fmt.Sprintf(
 			"spec.from.server needs version %s or later, which applies changes as the owner of a table and not as superuser: set a later version", first)))

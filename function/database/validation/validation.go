@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/pooler"
 	"github.com/capstan-dev/capstan/function/placement"
@@ -24,6 +25,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkPlatform,
 	checkSettings,
 	checkAllowed,
+	checkFeatures,
 	checkVersion,
 	checkSize,
 	checkConfig,
@@ -85,12 +87,31 @@ func checkSize(s *facts.Cluster) []check.Problem {
 			"spec.plan: %q: the platform has no plan of this name: choose one of %s, or set spec.resources and ask the platform team to add a plan named %s",
 			s.PlanName(), strings.Join(names, ", "), facts.PlanDefault)}}
 	}
-	return nil
+	return checkMemory(s)
+}
+
+// checkMemory finds members that are too small for their engine.
+func checkMemory(s *facts.Cluster) []check.Problem {
+	least, has := s.Engine.LeastMemory(s.Fields()), s.Size.Memory
+	if has.Cmp(least) >= 0 {
+		return nil
+	}
+	remedy := fmt.Sprintf("with %d connections the server needs at least %s of memory", s.Engine.Connections(s.Fields()), least.String())
+	if s.Spec.Resources.Memory != nil {
+		return []check.Problem{check.Invalid("spec.resources.memory", has.String(), remedy+": raise it, or lower spec.config.max_connections")}
+	}
+	return []check.Problem{check.Invalid("spec.plan", s.PlanName(), fmt.Sprintf(
+		"its members have %s, and %s: choose a larger plan, set spec.resources.memory, or lower spec.config.max_connections", has.String(), remedy))}
 }
 
 func checkConfig(s *facts.Cluster) []check.Problem { return s.Engine.CheckConfig(s.Fields()) }
 
-func checkExtensions(s *facts.Cluster) []check.Problem { return s.ExtensionProblems(s.Fields()) }
+func checkExtensions(s *facts.Cluster) []check.Problem {
+	if s.Engine.Lacks(engine.FeatureExtensions) != "" {
+		return nil // Another check says so.
+	}
+	return s.ExtensionProblems(s.Fields())
+}
 
 func checkReplication(s *facts.Cluster) []check.Problem { return s.Engine.CheckReplication(s.Fields()) }
 

@@ -104,9 +104,9 @@ func (a apt) prepare(mirrors Mirrors, request Request, architecture string) erro
 	for _, suite := range request.Suites {
 		fmt.Fprintf(&sources, "deb [signed-by=%s] %s %s main\n", keyring, mirrors[archiveOf(suite)], suite)
 	}
-	// A version that satisfies everything, unless something asks for one exactly.
+	// A version that satisfies everything, unless something asks for one exactly, and also what asks for the package of any architecture.
 	for _, name := range request.Without {
-		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nArchitecture: %s\nMulti-Arch: foreign\nVersion: 9999:0\n\n", name, architecture)
+		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nArchitecture: %s\nMulti-Arch: allowed\nVersion: 9999:0\n\n", name, architecture)
 	}
 	// How the machine reaches its mirrors stays as it is set up.
 	settings := fmt.Sprintf(`Dir::Etc::sourcelist "%[1]s/sources.list";

@@ -91,6 +91,7 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/hibernated":          "Suspended",
 		"database/maintenance":         "Suspended",
 		"database/major-upgrade":       "Suspended",
+		"database/mysql-unsupported":   "Degraded",
 		"database/no-cert-manager":     "Degraded",
 		"database/rotation":            "Healthy",
 		"database/settings-missing":    "Degraded",

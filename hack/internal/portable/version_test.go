@@ -105,9 +105,9 @@ func newTree(t *testing.T, path string) tree {
 	r := tree{T: t, dir: t.TempDir(), path: path}
 	r.write("hack/version", string(script), 0)
 	for _, f := range []string{
-		"crossplane.yaml", "go.mod", "go.sum", "apis/a.go", "function/fn.go", "images/postgres/packages", "input/a.go", "internal/addresses/a.go",
+		"crossplane.yaml", "go.mod", "go.sum", "apis/a.go", "function/fn.go", "images/postgres/packages", "images/mysql/packages", "input/a.go", "internal/addresses/a.go",
 		"package/platform.yaml", "provider/main.go", "provider/main_test.go",
-		"hack/package/main.go", "hack/internal/image/image.go", "README.md",
+		"hack/package/main.go", "hack/internal/image/image.go", "hack/internal/memberimage/image.go", "README.md",
 	} {
 		r.write(f, f, 0)
 	}
@@ -206,6 +206,7 @@ func TestVersionFollowsPackages(t *testing.T) {
 		"EditedFast": {reason: "Two edits within a second are two versions.", edit: func(r tree) { r.write("function/fn.go", "new", 0) }},
 		"Added":      {reason: "A new file counts, whatever its name.", edit: func(r tree) { r.write("package/provider/a b.yaml", "new", 10) }},
 		"Builder":    {reason: "What builds packages counts.", edit: func(r tree) { r.write("hack/package/main.go", "new", 10) }},
+		"Members":    {reason: "What decides which files images of members have counts.", edit: func(r tree) { r.write("hack/internal/memberimage/image.go", "new", 10) }},
 		"Test":       {reason: "Tests are not in packages.", edit: func(r tree) { r.write("provider/main_test.go", "new", 10) }, same: true},
 		"Readme":     {reason: "Docs are not in packages.", edit: func(r tree) { r.write("README.md", "new", 10) }, same: true},
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificate keeps copies of a member's keys and certificates where PostgreSQL and Patroni take them from, and fresh.
+// Package certificate keeps copies of a member's keys and certificates where its server takes them from, and fresh.
 //
 // Copies, because a mounted Secret is readable for the group of the pod, and PostgreSQL refuses such a key. All of them change in
 // one instant: the folder that programs look into is a link to one that is complete.

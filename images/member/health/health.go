@@ -15,8 +15,9 @@ import (
 	"github.com/capstan-dev/capstan/images/member/web"
 )
 
-// Sick is how long Patroni's loop may be frozen, with the volume fast enough, before the container has to be restarted. Patroni
-// itself is restarted much earlier (see Watch), which leaves PostgreSQL alone.
+// Sick is how long what runs the server may be frozen, with the volume fast enough, before the container has to be restarted:
+// Patroni's loop, or a server that has no such loop. Patroni itself is restarted much earlier (see Watch), which leaves PostgreSQL
+// alone.
 const Sick = 3 * time.Minute
 
 // State of the member, for probes.
@@ -34,7 +35,7 @@ func (s *State) Hold(reason string) {
 	s.held = reason
 }
 
-// Beat reports whether Patroni's loop runs and whether the volume answers, as of now.
+// Beat reports whether what runs the server is alive and whether the volume answers, as of now.
 func (s *State) Beat(now time.Time, alive, storage bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +56,7 @@ func (s *State) Live(now time.Time) error {
 	if s.held != "" || s.since.IsZero() || !s.storage || now.Sub(s.since) < Sick {
 		return nil
 	}
-	return fmt.Errorf("patroni's loop has been frozen for %s", now.Sub(s.since).Round(time.Second))
+	return fmt.Errorf("what runs the server has been frozen for %s", now.Sub(s.since).Round(time.Second))
 }
 
 // Held returns the reason of a hold.

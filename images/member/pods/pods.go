@@ -217,3 +217,14 @@ func (c *Client) patch(ctx context.Context, pod, where, key string, value any, v
 	}
 	return c.rest.Patch(types.MergePatchType).Namespace(c.namespace).Resource("pods").Name(pod).Body(body).Do(ctx).Error()
 }
+
+// Stopping are the names of the pods that were deleted.
+func Stopping(list []Pod) []string {
+	var out []string
+	for _, p := range list {
+		if p.Stopping {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}

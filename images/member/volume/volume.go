@@ -75,7 +75,7 @@ func CheckImage(programs ...string) error {
 		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			continue
 		}
-		return &Problem{members.ReasonImageUnsuitable, fmt.Sprintf("the image has no program %s: use an image of the platform that has this version of PostgreSQL", p)}
+		return &Problem{members.ReasonImageUnsuitable, fmt.Sprintf("the image has no program %s: use an image of the platform that has this version of the server", p)}
 	}
 	return nil
 }

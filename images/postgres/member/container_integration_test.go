@@ -260,7 +260,7 @@ func rootfs(t *testing.T) string {
 	if dir := os.Getenv("CAPSTAN_POSTGRES_ROOTFS"); dir != "" {
 		return dir
 	}
-	cmd := exec.Command("go", "-C", "hack", "run", "./postgres-image", "rootfs")
+	cmd := exec.Command("go", "-C", "hack", "run", "./member-image", "rootfs", "postgres")
 	cmd.Dir = filepath.Join("..", "..", "..")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

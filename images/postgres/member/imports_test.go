@@ -13,7 +13,7 @@ import (
 // TestImports keeps the program small: the package of the managed resources brings every kind of Kubernetes along, which makes it
 // almost twice its size in each image. What members tell is in apis/members.
 func TestImports(t *testing.T) {
-	for _, root := range []string{".", "../../member"} {
+	for _, root := range []string{".", "../../member", "../../mysql/member"} {
 		err := filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
 				return err

@@ -6,7 +6,6 @@
 package scram
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/pbkdf2"
 	"crypto/rand"
@@ -16,6 +15,8 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+
+	"github.com/capstan-dev/capstan/provider/internal/password"
 )
 
 const (
@@ -43,18 +44,18 @@ var postgres = regexp.MustCompile(
 var errNoVerifier = errors.New("not a SCRAM-SHA-256 verifier")
 
 // New verifier of a password, with a salt of its own.
-func New(password []byte, iterations int) (Verifier, error) {
+func New(secret []byte, iterations int) (Verifier, error) {
 	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt)
-	return salted(password, salt, iterations)
+	return salted(secret, salt, iterations)
 }
 
 // salted verifier of a password.
-func salted(password, salt []byte, iterations int) (Verifier, error) {
-	if !Printable(password) {
-		return Verifier{}, errNotPrintable
+func salted(secret, salt []byte, iterations int) (Verifier, error) {
+	if !password.Printable(secret) {
+		return Verifier{}, password.ErrNotPrintable
 	}
-	key, err := pbkdf2.Key(sha256.New, string(password), salt, iterations, sha256.Size)
+	key, err := pbkdf2.Key(sha256.New, string(secret), salt, iterations, sha256.Size)
 	if err != nil {
 		return Verifier{}, fmt.Errorf("cannot salt a password: %w", err)
 	}
@@ -90,9 +91,9 @@ func Parse(text []byte) (Verifier, error) {
 	return v, nil
 }
 
-// Fits reports whether v was made from password.
-func (v Verifier) Fits(password []byte) bool {
-	want, err := salted(password, v.salt, v.Iterations)
+// Fits reports whether v was made from a password.
+func (v Verifier) Fits(secret []byte) bool {
+	want, err := salted(secret, v.salt, v.Iterations)
 	return err == nil && hmac.Equal(want.storedKey, v.storedKey) && hmac.Equal(want.serverKey, v.serverKey)
 }
 
@@ -100,29 +101,4 @@ func (v Verifier) Fits(password []byte) bool {
 func (v Verifier) String() string {
 	b := base64.StdEncoding.EncodeToString
 	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", v.Iterations, b(v.salt), b(v.storedKey), b(v.serverKey))
-}
-
-// maxPassword is how long a password may be. Servers and clients have limits of their own above it.
-const maxPassword = 256
-
-var errNotPrintable = errors.New("it has a character that is not printable ASCII")
-
-// Check that a password means the same to every client and server.
-func Check(password []byte) error {
-	if len(password) == 0 {
-		return errors.New("it is empty")
-	}
-	if len(password) > maxPassword {
-		return fmt.Errorf("it has more than %d characters", maxPassword)
-	}
-	if !Printable(password) {
-		return errNotPrintable
-	}
-	return nil
-}
-
-// Printable reports whether a password is of printable ASCII, which SASLprep leaves as it is. Clients and servers disagree about
-// much of the rest: there is no verifier of it.
-func Printable(password []byte) bool {
-	return !bytes.ContainsFunc(password, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -40,6 +40,7 @@ func (postgreSQL) Traits() engine.Traits {
 		PoolerApp:        "pgbouncer",
 		Role:             "capstan:postgres-member",
 		Resume:           "run patronictl resume in a member to end the pause",
+		MemoryParameter:  parameterBuffers,
 		BackupTool:       "pgBackRest",
 		BackupPort:       "pgbackrest",
 		CoordinationPort: "patroni",
@@ -86,6 +87,8 @@ func (postgreSQL) Catalogue() ([]inputv1alpha1.DatabaseVersion, error) {
 	return versions, nil
 }
 
+func (postgreSQL) Image(s inputv1alpha1.DatabaseSettings) string { return s.Image }
+
 // firstMajor version that members can run.
 const firstMajor = 15
 
@@ -126,10 +129,13 @@ func (postgreSQL) CheckConfig(s engine.Server) []check.Problem {
 			}
 		}
 	}
-	limited("memory", s.SpecMemory, "shared_buffers", "maintenance_work_mem", "work_mem")
+	limited("memory", s.SpecMemory, parameterBuffers, "maintenance_work_mem", "work_mem")
 	limited("storage", s.SpecStorage, "max_wal_size", "wal_keep_size", "max_slot_wal_keep_size")
 	return ps
 }
+
+// parameterBuffers is the memory that the server keeps data in.
+const parameterBuffers = "shared_buffers"
 
 // extensionCron lives in one database, which its parameters have to name.
 const extensionCron = "pg_cron"
@@ -158,6 +164,14 @@ func (postgreSQL) Connections(s engine.Server) int32 {
 	}
 	return s.Connections
 }
+
+// leastMemory of a member, which the schema and the settings know as well.
+var leastMemory = resource.MustParse("256Mi")
+
+func (postgreSQL) LeastMemory(engine.Server) resource.Quantity { return leastMemory }
+
+// Lacks nothing.
+func (postgreSQL) Lacks(engine.Feature) string { return "" }
 
 // Libraries of extensions that the image says have to be loaded.
 func (postgreSQL) Libraries(s engine.Server) []string {

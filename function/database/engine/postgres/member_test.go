@@ -19,6 +19,7 @@ import (
 func complete() engine.Member {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return engine.Member{
+		Generation: 2, Domain: "orders-db-pods.shop.svc",
 		Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
 		Backup: &engine.Backup{
 			Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Repository: "orders-db-repository.shop.svc", Queue: 10 << 30, UntilLow: true,

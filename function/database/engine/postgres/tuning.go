@@ -26,7 +26,7 @@ func (s Server) restarting() map[string]string {
 		// pg_rewind needs it, also where data has no checksums.
 		"wal_log_hints": "on",
 		// A quarter of the memory; the operating system caches with the rest.
-		"shared_buffers": megabytes(s.Memory / 4),
+		parameterBuffers: megabytes(s.Memory / 4),
 		// A node may have huge pages, and a container that may not use them is killed at its first access.
 		"huge_pages":              "off",
 		"unix_socket_directories": pgmember.FolderSocket,

@@ -21,6 +21,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/health"
@@ -28,6 +29,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/backups"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
@@ -38,7 +40,6 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/reinitialize"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/role"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/standby"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrader"
@@ -88,9 +89,10 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		copies = &certificate.Copies{
 			Members: pgmember.FolderMembers, Server: pgmember.FolderServer, Link: pgmember.FolderTLS, Settle: certificate.Settle,
 		}
-		leadership                = &role.Leadership{}
-		leads                     = leadership.IsLeader
-		reporter                  = report.New(own, log)
+		leadership = &role.Leadership{}
+		leads      = leadership.IsLeader
+		// Only time clears the reason of a Patroni that does not stay, and only becoming the leader the reason of a restore.
+		reporter                  = report.New(own, log, pgmember.ReasonPatroniEnded, members.ReasonRestoreFailed)
 		label, manage, fence      = loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup()
 		backupEnded, archiveNoted = loop.NewWakeup(), loop.NewWakeup()
 	)

@@ -14,12 +14,12 @@ import (
 	"github.com/capstan-dev/capstan/images/member/kube"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/pods"
+	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/bouncer"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/notes"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
 
 // A Listener receives notes and wakes the loops that they are for.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
 
 // How often roles and extensions are checked: when all is well, and while something is missing. At first sooner, because the

@@ -17,12 +17,12 @@ import (
 	"github.com/capstan-dev/capstan/images/member/health"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
 
 // Pauses before a Patroni that ended by itself starts again. One that ran for settled counts as healthy.

@@ -168,11 +168,5 @@ func (c *Handover) stopping(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, p := range list {
-		if p.Stopping {
-			out = append(out, p.Name)
-		}
-	}
-	return out, nil
+	return pods.Stopping(list), nil
 }

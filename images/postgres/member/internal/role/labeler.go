@@ -14,9 +14,9 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/pods"
+	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
 
 // How often the role is observed. Notes wake the loop in between; a label that others changed is found at the next check.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/member/pods"
+	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
 
 const (

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/facts"
+)
+
+// A use of a feature: the field that asks for it, and its value. A block has no value to show.
+type use struct {
+	feature engine.Feature
+	field   string
+	value   any
+}
+
+// block of a spec.
+var block = field.OmitValueType{}
+
+// uses of features that not every engine has.
+func uses(s *facts.Cluster) []use {
+	var all []use
+	add := func(used bool, f engine.Feature, field string, value any) {
+		if used {
+			all = append(all, use{feature: f, field: field, value: value})
+		}
+	}
+	spec := s.Spec
+	add(spec.Backup != nil, engine.FeatureBackup, "spec.backup", block)
+	add(spec.From != nil, engine.FeatureSource, "spec.from", block)
+	add(spec.Promote != nil, engine.FeatureSource, "spec.promote", block)
+	add(spec.Restore != nil, engine.FeatureRestore, "spec.restore", block)
+	add(spec.Upgrade != nil, engine.FeatureUpgrade, "spec.upgrade", block)
+	data := s.DataVersion()
+	add(data != "" && s.Engine.CompareVersions(data, spec.Version) < 0, engine.FeatureUpgrade, "spec.version", spec.Version)
+	if a := spec.Availability; a != nil {
+		add(a.Durability != v1alpha1.DurabilitySynchronous, engine.FeatureDurability, "spec.availability.durability", string(a.Durability))
+	}
+	add(spec.Pooler != nil, engine.FeaturePooler, "spec.pooler", block)
+	add(len(spec.Extensions) > 0, engine.FeatureExtensions, "spec.extensions", spec.Extensions)
+	add(spec.Replication != nil, engine.FeatureReplication, "spec.replication", block)
+	for i, c := range spec.Consumers {
+		add(c.Replication, engine.FeatureReplication, fmt.Sprintf("spec.consumers[%d].replication", i), c.Replication)
+	}
+	add(spec.Reinitialize != nil, engine.FeatureReinitialize, "spec.reinitialize", block)
+	for _, name := range compose.SortedKeys(s.AllHooks()) {
+		add(true, engine.FeatureHooks, name, block)
+	}
+	return all
+}
+
+// checkFeatures finds what a spec asks for and its engine does not have.
+func checkFeatures(s *facts.Cluster) []check.Problem {
+	var ps []check.Problem
+	for _, u := range uses(s) {
+		if remedy := s.Engine.Lacks(u.feature); remedy != "" {
+			p := check.Invalid(u.field, u.value, remedy)
+			p.Reason = reasons[u.feature]
+			if p.Reason == "" {
+				p.Reason = v1alpha1.ReasonUnsupportedByEngine
+			}
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+// reasons of features that have one of their own.
+var reasons = map[engine.Feature]xpv2.ConditionReason{engine.FeatureUpgrade: v1alpha1.ReasonVersionChangeUnsupported}

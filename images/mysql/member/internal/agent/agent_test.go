@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
+)
+
+func TestDiffering(t *testing.T) {
+	started := map[string]string{"wait_timeout": "3600"}
+	cases := map[string]struct {
+		reason            string
+		set, want, change map[string]string
+		reset             []string
+	}{
+		"First":   {"A server that just started has what its file says.", nil, map[string]string{"a": "1"}, map[string]string{"a": "1"}, nil},
+		"Same":    {"What is set is not set again.", map[string]string{"a": "1"}, map[string]string{"a": "1"}, map[string]string{}, nil},
+		"Other":   {"What changes is.", map[string]string{"a": "1"}, map[string]string{"a": "2"}, map[string]string{"a": "2"}, nil},
+		"Default": {"What is wanted no more has the server's default.", map[string]string{"a": "1"}, nil, map[string]string{}, []string{"a"}},
+		"File":    {"Unless the file has another value.", map[string]string{"wait_timeout": "1"}, nil, map[string]string{"wait_timeout": "3600"}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			change, reset := differing(tc.set, tc.want, started)
+			if diff := cmp.Diff([]any{tc.change, tc.reset}, []any{change, reset}); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	started := map[string]string{"a": "1", "b": "ON", "c": "1", "server_id": "16"}
+	mounted := map[string]string{"a": "2", "b": "on", "c": "2"}
+	want := map[string]any{"a": map[string]string{"old_value": "1", "new_value": "2"}}
+	if diff := cmp.Diff(want, waiting(started, mounted, map[string]string{"c": "2"})); diff != "" {
+		t.Errorf("one differs, one in its letters only, and one was set: -want +got:\n%s", diff)
+	}
+	if got := waiting(started, map[string]string{"a": "1"}, nil); got != nil {
+		t.Errorf("%v waits for a restart, and nothing changed", got)
+	}
+}
+
+func TestSeats(t *testing.T) {
+	now := time.Date(2026, 11, 26, 3, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
+	s := Seen{Look: decision.Look{Group: []decision.Peer{{Server: "2", Host: "orders-b-0.x"}, {Server: "1", Host: "orders-a-0.x"}}}}
+	before := []record.Seat{
+		{Name: "orders-a", Server: "1", Joining: ago(time.Second)}, {Name: "orders-c", Server: "3", Joining: ago(time.Minute)},
+		{Name: "orders-d", Server: "4"}, {Name: "orders-e", Server: "5", Joining: ago(time.Hour)},
+	}
+	want := []record.Seat{{Name: "orders-a", Server: "1"}, {Name: "orders-b", Server: "2"}, {Name: "orders-c", Server: "3", Joining: ago(time.Minute)}}
+	if diff := cmp.Diff(want, seats(s, before, now)); diff != "" {
+		t.Errorf("whoever is in the group or about to join it has a seat, and nobody else: -want +got:\n%s", diff)
+	}
+}
+
+func TestStatusOf(t *testing.T) {
+	group := func(state, role string) decision.Look {
+		return decision.Look{Server: "1", Group: []decision.Peer{{Server: "1", State: state, Role: role}}}
+	}
+	cases := map[string]struct {
+		reason, state string
+		seen          Seen
+		want          members.Status
+	}{
+		"Leader": {
+			"Only the leader tells how often the leader changed.", members.StateRunning,
+			Seen{Look: group(decision.Online, decision.Primary), Standing: decision.Standing{Role: members.RoleLeader}},
+			members.Status{State: members.StateRunning, Role: members.StatusPrimary, Timeline: 7},
+		},
+		"Replica": {
+			"A commit waits for a majority of them.", members.StateRunning,
+			Seen{Look: group(decision.Online, decision.Secondary), Lag: members.LagBehind, Standing: decision.Standing{Role: members.RoleReplica}},
+			members.Status{State: members.StateRunning, Role: members.StatusReplica, Replication: members.Streaming, Synchronous: true, Lag: members.LagBehind},
+		},
+		"Joining": {
+			"One that receives what it lacks does not run yet.", members.StateRunning, Seen{Look: group(decision.Recovering, decision.Secondary)},
+			members.Status{State: members.StateStarting, Role: members.StatusReplica},
+		},
+		"Outside": {"A server in no group serves nobody.", members.StateRunning, Seen{}, members.Status{State: members.StateStarting}},
+		"Stopped": {"One that stopped has no role.", members.StateStopped, Seen{}, members.Status{State: members.StateStopped}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, statusOf(tc.state, tc.seen, 7)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

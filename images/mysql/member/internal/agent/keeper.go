@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/pods"
+	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/member/report"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/handover"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
+)
+
+const (
+	// lookEvery is the pause between two looks. The log of the server wakes the loop in between; soonAgain is the pause while a change is
+	// under way.
+	lookEvery = time.Second
+	soonAgain = 100 * time.Millisecond
+	// lookLimit is how long the server may take to say how it is, and proofLimit how long it may take to prove it.
+	lookLimit  = 3 * time.Second
+	proofLimit = 2 * time.Second
+	// proofEvery is the time between two proofs, and provenFor how long one is good for. A look is as good.
+	proofEvery = 2 * time.Second
+	provenFor  = 5 * time.Second
+	// frozen is the longest pause between two looks that the loop causes. After a longer one the member was frozen, and has to prove itself
+	// again.
+	frozen = 3 * time.Second
+	// aloneFor is how long a member stays in a group without a majority, if the group does not end by itself.
+	aloneFor = time.Minute
+)
+
+// reasons that the Keeper reports.
+var reasons = []string{
+	members.ReasonWaitingForMembers, members.ReasonWaitingForFormerLeader, mysqlmember.ReasonNoMajority,
+	mysqlmember.ReasonRecoveryNeedsDecision, mysqlmember.ReasonExtraTransactions,
+}
+
+// Seen is what the Keeper saw at a moment.
+type Seen struct {
+	at time.Time
+	decision.Look
+	decision.Standing
+
+	// Lag behind what the group has agreed, in words.
+	Lag string
+}
+
+// fresh reports whether it is still good to act upon.
+func (s Seen) fresh() bool { return time.Since(s.at) < provenFor }
+
+// A Keeper looks at the server and its group, brings the member into the group, and lets clients in only while that is right.
+type Keeper struct {
+	names    layout.Names
+	child    func() *process.Child
+	state    func() string
+	server   *mysql.Server
+	pods     *pods.Client
+	store    *record.Client
+	reporter *report.Reporter
+	log      *slog.Logger
+	// changed are called when something else is seen.
+	changed []loop.Wakeup
+
+	seen atomic.Pointer[Seen]
+	// entering reports that it is about to begin or join a group. Others must not begin one meanwhile.
+	entering atomic.Bool
+	// looked and proved are when it last looked and had a proof, and alone since when the group has no majority; zero for never.
+	looked, proved, alone time.Time
+	// again is the pause after the last try to enter a group that failed, and notBefore when it ends.
+	again     time.Duration
+	notBefore time.Time
+	// only is the id of this member's data while it is the only one of its group.
+	only string
+	last string
+}
+
+// Seen is what was seen last. It is zero when nothing is known.
+func (k *Keeper) Seen() Seen {
+	s := k.seen.Load()
+	if s == nil || !s.fresh() {
+		return Seen{}
+	}
+	return *s
+}
+
+// Ready reports whether clients should be sent here.
+func (k *Keeper) Ready(context.Context) (bool, error) {
+	s := k.Seen()
+	if s.Ready {
+		return true, nil
+	}
+	if s.Server == "" {
+		return false, errors.New("the server does not answer")
+	}
+	own := s.Own()
+	return false, fmt.Errorf("the member is %s in its group %s", own.State, own.Role)
+}
+
+// Answer other members what this one has, and whether it is in a group with a majority.
+func (k *Keeper) Answer(ctx context.Context) decision.Member {
+	if k.child() == nil {
+		return decision.Member{State: decision.Starting}
+	}
+	l, err := k.server.Look(ctx)
+	if err != nil {
+		return decision.Member{State: decision.Starting}
+	}
+	has, err := has(l)
+	m := decision.Member{State: decision.Grouped, Server: l.Server, Has: has}
+	switch own := l.Own(); {
+	case err != nil:
+		return decision.Member{State: decision.Starting}
+	case k.entering.Load():
+		m.State = decision.Entering
+	case own.State == decision.Outside:
+		m.State = decision.Offline
+	case own.State == decision.Online && l.Majority():
+		m.Proven = !k.stops() && k.server.Prove(ctx) == nil
+	}
+	if m.State == decision.Grouped {
+		for _, p := range l.Group {
+			m.Group = append(m.Group, layout.MemberOf(p.Host))
+		}
+	}
+	return m
+}
+
+// stops reports whether the member stops, or is about to.
+func (k *Keeper) stops() bool { return k.state() == members.StateStopping || handover.Announced() }
+
+// publish what was seen, and wake the others if it is news to them.
+func (k *Keeper) publish(s Seen) {
+	before := k.seen.Swap(&s)
+	// What a server executes is no news.
+	news := func(s Seen) string {
+		var b strings.Builder
+		fmt.Fprint(&b, s.Standing, s.Lag, s.Version)
+		for _, p := range s.Group {
+			fmt.Fprint(&b, p.Server, p.State, p.Role)
+		}
+		return b.String()
+	}
+	if before != nil && news(*before) == news(s) {
+		return
+	}
+	for _, w := range k.changed {
+		w.Call()
+	}
+}
+
+// once looks, acts on it, and returns the pause before the next look.
+func (k *Keeper) once(ctx context.Context) time.Duration {
+	now := time.Now()
+	if now.Sub(k.looked) > frozen {
+		k.proved = time.Time{}
+	}
+	defer func() { k.looked = time.Now() }()
+	if k.child() == nil {
+		k.proved, k.alone, k.again, k.notBefore = time.Time{}, time.Time{}, 0, time.Time{}
+		k.publish(Seen{})
+		return lookEvery
+	}
+	l, err := k.look(ctx)
+	if err != nil {
+		k.note(err.Error())
+		return soonAgain // what was seen last is good for a moment
+	}
+	stops := k.stops()
+	// A proof under way while the server stops would hold it up for a minute.
+	proven := !(stops && l.Shut) && k.prove(ctx, l)
+	before := k.Seen()
+	own := l.Own()
+	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, own.Queue)}
+	s.Standing = decision.Stand(l, proven, stops, s.Lag)
+	if err := k.admit(ctx, s, stops); err != nil {
+		k.note(err.Error())
+	}
+	if !stops && handover.Overdue() {
+		if err := handover.Recall(ctx, k.server); err != nil {
+			k.note(err.Error())
+		}
+	}
+	k.publish(s)
+	k.reporter.Change(func(r *members.Report) { r.Version = l.Version })
+	switch {
+	case own.State == decision.Failed:
+		k.leave(ctx, "the group let this member go")
+		return soonAgain
+	case own.State == decision.Outside && (stops || now.Before(k.notBefore)):
+		return lookEvery // what a try writes to the log wakes this loop
+	case own.State == decision.Outside:
+		return k.enter(ctx, l)
+	}
+	return k.belong(ctx, l, s)
+}
+
+// belong to a group: report whether it has a majority, and leave one that has none for long.
+func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Duration {
+	if l.Majority() {
+		k.alone, k.again, k.only = time.Time{}, 0, ""
+		if len(l.Group) == 1 {
+			k.only = l.Server
+		}
+		k.say(decision.Entry{})
+		if own := l.Own(); own.State == decision.Recovering || (own.Role == decision.Primary && !s.Ready) {
+			return soonAgain
+		}
+		return lookEvery
+	}
+	if k.alone.IsZero() {
+		k.alone = time.Now()
+	}
+	var silent []string
+	for _, p := range l.Group {
+		if p.State == decision.Unreachable {
+			silent = append(silent, layout.MemberOf(p.Host))
+		}
+	}
+	slices.Sort(silent)
+	k.say(decision.Entry{Reason: mysqlmember.ReasonNoMajority, Message: fmt.Sprintf(
+		"%s do not answer, so this member is in no majority, and takes neither reads nor writes until they are back", strings.Join(silent, ", "))})
+	if time.Since(k.alone) > aloneFor {
+		k.leave(ctx, "the group has no majority for a minute")
+	}
+	return lookEvery
+}
+
+// look at the server and its group.
+func (k *Keeper) look(ctx context.Context) (decision.Look, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	return k.server.Look(ctx)
+}
+
+// prove that this member is the leader, if it takes itself for that. A proof that takes too long leaves the last one good for a moment: a large
+// transaction under way must not cost all sessions. One that is refused ends it at once.
+func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
+	if own := l.Own(); own.State != decision.Online || own.Role != decision.Primary || !l.Majority() {
+		k.proved = time.Time{}
+		return false
+	}
+	if begun := time.Now(); begun.Sub(k.proved) >= proofEvery {
+		ctx, cancel := context.WithTimeout(ctx, proofLimit)
+		defer cancel()
+		switch err := k.server.Prove(ctx); {
+		case err == nil:
+			k.proved = begun
+		case !errors.Is(err, mysql.ErrNoAnswer) && !mysql.Electing(err):
+			k.proved = time.Time{}
+			fallthrough
+		default:
+			k.note(err.Error())
+		}
+	}
+	return time.Since(k.proved) < provenFor
+}
+
+// admit clients, or send them away. One that stops admits no client again.
+func (k *Keeper) admit(ctx context.Context, s Seen, stops bool) error {
+	if s.Open != s.Shut || s.Open && stops {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	return k.server.Shut(ctx, !s.Open)
+}
+
+// leave a group that this member is of no use in.
+func (k *Keeper) leave(ctx context.Context, why string) {
+	k.log.Info("leaving the group", "reason", why)
+	ctx, cancel := context.WithTimeout(ctx, enterLimit)
+	defer cancel()
+	if err := k.server.Leave(ctx); err != nil {
+		k.note(err.Error())
+	}
+	k.alone = time.Time{}
+}
+
+// say why the member is in no group, or that nothing is in its way.
+func (k *Keeper) say(e decision.Entry) {
+	k.reporter.Change(func(r *members.Report) {
+		if e.Reason != "" || slices.Contains(reasons, r.Reason) {
+			r.Reason, r.Message = e.Reason, e.Message
+		}
+	})
+	if e.Message != "" {
+		k.note(strings.TrimPrefix(e.Reason+": "+e.Message, ": "))
+	}
+}
+
+// note something in the log, once.
+func (k *Keeper) note(text string) {
+	if text != k.last {
+		k.log.Warn(text)
+	}
+	k.last = text
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/certificate"
+	"github.com/capstan-dev/capstan/images/member/health"
+	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/member/report"
+	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+)
+
+// A Refresher keeps copies of certificates fresh, and lets the server read what changed. No connection breaks.
+type Refresher struct {
+	copies *certificate.Copies
+	child  func() *process.Child
+	server *mysql.Server
+	manage loop.Wakeup
+	log    *slog.Logger
+
+	verifier []byte
+	// stale reports that the server has not read the copies yet.
+	stale bool
+	last  string
+}
+
+// once refreshes, and returns the pause before the next time.
+func (r *Refresher) once(ctx context.Context) time.Duration {
+	if r.child() == nil {
+		return certificate.RefreshEvery // the next start reads everything
+	}
+	if verifier, err := os.ReadFile(layout.Verifier); err == nil && !bytes.Equal(verifier, r.verifier) {
+		r.verifier = verifier
+		r.manage.Call()
+	}
+	changed, err := r.copies.Refresh(time.Now())
+	if text := fmt.Sprint(err); err != nil && text != r.last {
+		r.log.Error("keeping the certificates that are in use", "error", err)
+		r.last = text
+	}
+	if r.stale = r.stale || changed; !r.stale {
+		return certificate.RefreshEvery
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	if err := r.server.ReloadTLS(ctx); err != nil {
+		r.log.Warn("cannot let the server read its certificates, trying on", "error", err)
+		return retryEvery
+	}
+	r.stale = false
+	r.log.Info("certificates changed")
+	return certificate.RefreshEvery
+}
+
+const (
+	// measureEvery is how often the volume is measured.
+	measureEvery = 15 * time.Second
+	// halfFull is the usage from which on it is reported what fills a volume, in percent, and logShare the part of it that binary logs do not
+	// take when all is well.
+	halfFull = 50
+	logShare = 35
+)
+
+// A Meter reports how full the volume is, and what fills it. It does not need the server, which a full volume may have stopped.
+type Meter struct {
+	reporter *report.Reporter
+	log      *slog.Logger
+
+	class string
+	step  int
+	last  string
+}
+
+// once measures the volume, and returns the pause before the next time.
+func (m *Meter) once(context.Context) time.Duration {
+	u, err := volume.Measure(mysqlmember.FolderVolume)
+	if err != nil {
+		if err.Error() != m.last {
+			m.last = err.Error()
+			m.log.Error("cannot measure the volume", "error", err)
+		}
+		return measureEvery
+	}
+	m.class, m.step = volume.Class(m.class, u.Percent), volume.Step(m.step, u.Percent)
+	r := members.VolumeReport{UsedPercent: int32(m.step), FileSystem: fmt.Sprintf("%dMi", u.Size>>20), Fill: fill(u, logs(mysqlmember.FolderData))} //nolint:gosec // It is at most 100.
+	m.reporter.Change(func(report *members.Report) { report.Disk, report.Volume = m.class, r })
+	return measureEvery
+}
+
+// fill is what fills a volume that is half full, by the bytes of its binary logs.
+func fill(u volume.Usage, logs int64) string {
+	switch {
+	case u.Percent < halfFull:
+		return ""
+	case logs > u.Size/100*logShare:
+		return members.FillWAL
+	}
+	return members.FillData
+}
+
+// logs is how many bytes binary logs and relay logs take.
+func logs(data string) int64 {
+	var n int64
+	for _, pattern := range []string{"binlog.[0-9]*", "relay*.[0-9]*"} {
+		files, _ := filepath.Glob(filepath.Join(data, pattern)) // the pattern is well formed
+		for _, f := range files {
+			if info, err := os.Stat(f); err == nil { // one that is gone by now takes nothing
+				n += info.Size()
+			}
+		}
+	}
+	return n
+}
+
+// A Watchdog reports to the probes whether the server works. One that has not answered since its start may recover from a crash or copy data,
+// which takes its time.
+type Watchdog struct {
+	child   func() *process.Child
+	server  *mysql.Server
+	probes  *health.State
+	storage *volume.Responder
+
+	// answered is the start of the server that has answered.
+	answered *process.Child
+}
+
+// once looks, and returns the pause before the next look.
+func (w *Watchdog) once(ctx context.Context) time.Duration {
+	child := w.child()
+	if child == nil {
+		w.probes.Beat(time.Now(), true, true)
+		return 5 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	answers := w.server.Do(ctx, "ask the server anything", "SELECT 1") == nil
+	if answers {
+		w.answered = child
+	}
+	alive := answers || w.answered != child
+	w.probes.Beat(time.Now(), alive, alive || w.storage.Answers(2*time.Second))
+	return 5 * time.Second
+}

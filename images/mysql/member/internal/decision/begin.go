@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decision decides, by what a member observes and nothing else, whether it joins or begins a group, which role it has, and
+// whether clients may come.
+package decision
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+)
+
+// State of a member as far as the group is concerned.
+type State string
+
+const (
+	// Starting members have a server that does not answer yet.
+	Starting State = "Starting"
+	// Offline members are in no group, and do not enter one before they have asked all others.
+	Offline State = "Offline"
+	// Entering members are about to begin or join a group.
+	Entering State = "Entering"
+	// Grouped members are in a group, if not one that can commit.
+	Grouped State = "Grouped"
+)
+
+// A Member is what one says of itself.
+type Member struct {
+	State State
+	// Proven members showed a moment ago that their group has a majority.
+	Proven bool
+	// Server is the id of the data, by its UUID.
+	Server string
+	// Has are the transactions that it executed, and those that it received and did not execute yet.
+	Has gtid.Set
+	// Group are the members of the group that it is in, by name.
+	Group []string
+}
+
+// A Seat is a member of the last group that is known to have had a majority, with the id of its data.
+type Seat struct{ Name, Server string }
+
+// Known is what a member has to know to enter a group.
+type Known struct {
+	// Name of the member, and what it says of itself.
+	Name string
+	Own  Member
+	// Others that answered, by name.
+	Others map[string]Member
+	// Initialized reports that there is data: no member begins without it.
+	Initialized bool
+	// View is the last group that is known; empty when none is.
+	View []Seat
+	// Expected are the members that have to answer when there is no View.
+	Expected []string
+	// Leader of the View, if it had one.
+	Leader string
+	// Accepted is the member that a person decided to begin with, if one did.
+	Accepted string
+}
+
+// What a member does.
+type What int
+
+const (
+	// Wait for others, for the reason that is given.
+	Wait What = iota
+	// Join the group that others are in.
+	Join
+	// Begin a group. The others join it.
+	Begin
+)
+
+// Entry into a group: what to do and, while the member waits, why.
+type Entry struct {
+	What            What
+	Reason, Message string
+}
+
+func wait(reason, message string) Entry { return Entry{Wait, reason, message} }
+
+// Enter decides how a member enters a group that it is not in.
+//
+// A group that can prove its majority is joined, and nothing else is begun. Without one, the member begins that has every transaction of
+// all others, executed or received. Each one that was in the last group has to say what it has first: nothing is decided by silence.
+func Enter(k Known) Entry {
+	var unproven []string
+	group := gtid.Set{}
+	proven, former := false, false
+	for _, name := range slices.Sorted(maps.Keys(k.Others)) {
+		o := k.Others[name]
+		former = former || slices.Contains(o.Group, k.Name)
+		switch {
+		case o.Proven:
+			proven = true
+			group = group.Union(o.Has)
+		case o.State == Entering || o.State == Grouped:
+			unproven = append(unproven, name)
+		}
+	}
+	switch {
+	case former:
+		// Coming back at this moment it would be taken for the former one, and the group would never remove that.
+		return wait("", "the group has not removed this member yet, as it was before its server ended")
+	case proven:
+		return k.join(group)
+	case len(unproven) > 0:
+		return wait(members.ReasonWaitingForMembers, fmt.Sprintf("%s is in a group, or about to enter one, and cannot prove yet that it has a majority",
+			strings.Join(unproven, ", ")))
+	case k.Accepted == k.Name:
+		return Entry{What: Begin}
+	case k.Accepted != "":
+		return wait(members.ReasonWaitingForFormerLeader, fmt.Sprintf("member %s begins, as was decided, and this one joins it", k.Accepted))
+	}
+	return k.begin()
+}
+
+// join a group that has these transactions. One with others of its own is kept out: they would be lost, or divide the group.
+func (k Known) join(group gtid.Set) Entry {
+	extra := k.Own.Has.Minus(group)
+	if extra.Empty() {
+		return Entry{What: Join}
+	}
+	return wait(mysqlmember.ReasonExtraTransactions, fmt.Sprintf("this member has transactions that the group does not have, and stays out of it: %s. "+
+		"Save from it what is needed, then remove the volume and its pod: the member begins again with the data of the group", extra))
+}
+
+// begin a group when no member is in one.
+func (k Known) begin() Entry {
+	all := maps.Clone(k.Others)
+	if all == nil {
+		all = map[string]Member{}
+	}
+	all[k.Name] = k.Own
+	seats := k.seats()
+	var missing, lost []string
+	for _, s := range seats {
+		m, ok := all[s.Name]
+		switch {
+		case !ok || m.State == Starting:
+			missing = append(missing, s.Name)
+		case s.Server != "" && s.Server != m.Server:
+			lost = append(lost, s.Name)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return wait(members.ReasonWaitingForMembers, fmt.Sprintf("no member is in a group, and which one has all transactions is unknown without %s. %s",
+			strings.Join(missing, ", "), k.said(all)))
+	case len(lost) > 0:
+		return wait(mysqlmember.ReasonRecoveryNeedsDecision, fmt.Sprintf("no member is in a group, and the data of %s is gone, which may have been all that has some "+
+			"acknowledged transactions: bring the volume back. %s", strings.Join(lost, ", "), k.said(all)))
+	}
+	who, found := k.most(all, seats)
+	switch {
+	case !found:
+		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "no member is in a group, and none has all transactions. "+k.said(all))
+	case all[who].Has.Empty() && k.Initialized && len(k.View) == 0:
+		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "the Database had data, and no member has any: bring a volume back. "+k.said(all))
+	case who != k.Name:
+		return wait(members.ReasonWaitingForFormerLeader, fmt.Sprintf("no member is in a group, and member %s has all transactions: it begins, and this one joins it", who))
+	}
+	return Entry{What: Begin}
+}
+
+// seats of the members that have to answer. When the last group is unknown: all that are expected, and all that answer.
+func (k Known) seats() []Seat {
+	if len(k.View) > 0 {
+		return k.View
+	}
+	names := map[string]bool{k.Name: true}
+	for _, name := range k.Expected {
+		names[name] = true
+	}
+	for name, m := range k.Others {
+		if m.State == Offline {
+			names[name] = true
+		}
+	}
+	var out []Seat
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, Seat{Name: name})
+	}
+	return out
+}
+
+// most is the member that has what all members with a seat have: the former leader if that is one, or the first by name.
+func (k Known) most(all map[string]Member, seats []Seat) (string, bool) {
+	var union gtid.Set
+	for _, s := range seats {
+		union = union.Union(all[s.Name].Has)
+	}
+	var fit []string
+	for _, s := range seats {
+		if all[s.Name].Has.Contains(union) {
+			fit = append(fit, s.Name)
+		}
+	}
+	if len(fit) == 0 {
+		return "", false
+	}
+	return slices.MinFunc(fit, func(a, b string) int {
+		last := func(name string) int {
+			if name == k.Leader {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a, b))
+	}), true
+}
+
+// AnnotationBeginFrom of <scope>-config names the member that a person decided to begin with.
+const AnnotationBeginFrom = "capstan.dev/begin-from"
+
+// said is what each member has, and how a person decides.
+func (k Known) said(all map[string]Member) string {
+	var sets []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if m := all[name]; m.State != Starting {
+			sets = append(sets, fmt.Sprintf("%s has %s", name, cmp.Or(m.Has.String(), "nothing")))
+		}
+	}
+	return fmt.Sprintf("%s. Only if the rest is lost for good, accept the loss and choose the member to begin with: annotate the ConfigMap that ends with "+
+		"-config with %s=<member>", strings.Join(sets, "; "), AnnotationBeginFrom)
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"github.com/capstan-dev/capstan/apis/members"
+)
+
+// Words of MySQL for a member of the group, and for what it is there.
+const (
+	Online      = "ONLINE"
+	Recovering  = "RECOVERING"
+	Unreachable = "UNREACHABLE"
+	Failed      = "ERROR"
+	Outside     = "OFFLINE"
+
+	Primary   = "PRIMARY"
+	Secondary = "SECONDARY"
+)
+
+// A Peer is a member of the group as this member sees it.
+type Peer struct {
+	// Server is the id of its data, and Host its name.
+	Server, Host string
+	// State and Role in MySQL's words, and Version of its server.
+	State, Role, Version string
+	// Queue is how many transactions it received and did not execute yet.
+	Queue int64
+}
+
+// A Look is what a member's own server said at a moment.
+type Look struct {
+	Server, Version string
+	// ReadOnly reports that the server takes no writes, and Shut that it lets no clients in.
+	ReadOnly, Shut bool
+	// Executed and Received are sets of transactions, in MySQL's words.
+	Executed, Received string
+	// Group has the members, with this one among them.
+	Group []Peer
+}
+
+// Own is this member in its group. A server that was not in a group since its start may have no id there.
+func (l Look) Own() Peer {
+	for _, p := range l.Group {
+		if p.Server == l.Server || p.Server == "" {
+			return p
+		}
+	}
+	return Peer{State: Outside}
+}
+
+// Majority reports whether this member hears from more than half of its group.
+func (l Look) Majority() bool {
+	heard := 0
+	for _, p := range l.Group {
+		if p.State == Online || p.State == Recovering {
+			heard++
+		}
+	}
+	return 2*heard > len(l.Group)
+}
+
+// A Standing is what a member is for its clients.
+type Standing struct {
+	// Role for the label of its pod: RoleLeader, RoleReplica or none.
+	Role string
+	// Open reports that clients may come. Others are sent away.
+	Open bool
+	// Ready reports that clients should be sent here.
+	Ready bool
+}
+
+// Stand decides it. A leader has to prove that it is: one that was frozen or cut off takes itself for the leader for some seconds.
+func Stand(l Look, proven, stopping bool, lag string) Standing {
+	own := l.Own()
+	if own.State != Online || !l.Majority() || stopping && l.Shut {
+		return Standing{}
+	}
+	switch {
+	case own.Role == Primary && proven && !l.ReadOnly:
+		return Standing{members.RoleLeader, true, true}
+	case own.Role == Primary:
+		// One that was just elected executes what it has received first. Clients that come already wait for it.
+		return Standing{"", proven, false}
+	case stopping:
+		return Standing{}
+	}
+	return Standing{members.RoleReplica, true, lag != members.LagFarBehind}
+}
+
+// Lag in words, by the queue of transactions to execute. The way back is a good deal later, so that a replica at the border does not change
+// its word all the time.
+func Lag(before string, queue int64) string {
+	behind, far := int64(1_000), int64(50_000)
+	switch before {
+	case members.LagFarBehind:
+		behind, far = 100, 5_000
+	case members.LagBehind:
+		behind = 100
+	}
+	switch {
+	case queue > far:
+		return members.LagFarBehind
+	case queue > behind:
+		return members.LagBehind
+	}
+	return members.LagInSync
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package layout says where things are in a member's container that nothing outside has to know, and who the member is. What pods
+// mount is in package mysqlmember.
+package layout
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+)
+
+// Programs of the image, and data that comes with it.
+const (
+	Server    = "/usr/sbin/mysqld"
+	ZonesTool = "/usr/bin/mysql_tzinfo_to_sql"
+	Zones     = "/usr/share/zoneinfo"
+)
+
+// Files that pods mount.
+const (
+	// Base is the part of the server's configuration that is the same for all members.
+	Base = mysqlmember.FolderConfig + "/" + mysqlmember.FileServer
+	// Config is the mysqlmember.Config.
+	Config = mysqlmember.FolderConfig + "/" + mysqlmember.FileConfig
+	// Verifier is of the password of the login that the platform manages databases with.
+	Verifier = mysqlmember.FolderAccess + "/verifier"
+)
+
+// Files of a running member.
+const (
+	// Mark says which Database the volume belongs to.
+	Mark = mysqlmember.FolderVolume + "/capstan.json"
+	// Fresh is where data is made. It is renamed to the data folder when it is whole.
+	Fresh = mysqlmember.FolderData + ".new"
+	// Temporary is for what queries sort and copy.
+	Temporary = mysqlmember.FolderVolume + "/tmp"
+	// Settings is the configuration that the server runs with.
+	Settings = mysqlmember.FolderPrivate + "/my.cnf"
+	// FreshSocket is where a server listens while its data is made.
+	FreshSocket = mysqlmember.FolderPrivate + "/fresh.sock"
+	// Stopping is written when the pod is about to stop. It holds what became of the handover.
+	Stopping = mysqlmember.FolderPrivate + "/stopping"
+)
+
+// Version of the program.
+type Version string
+
+// Names are who this member is, from the environment of its container.
+type Names struct {
+	Pod       string `env:"POD_NAME"         help:"Name of the pod."                                     placeholder:"NAME"    required:""`
+	Namespace string `env:"POD_NAMESPACE"    help:"Namespace of the pod."                                placeholder:"NAME"    required:""`
+	IP        string `env:"POD_IP"           help:"Address of the pod."                                  placeholder:"ADDRESS" required:""`
+	Database  string `env:"CAPSTAN_DATABASE" help:"Name of the Database."                                placeholder:"NAME"    required:""`
+	Name      string `env:"CAPSTAN_MEMBER"   help:"Name of the member."                                  placeholder:"NAME"    required:""`
+	Scope     string `env:"CAPSTAN_SCOPE"    help:"Scope that the names of the ConfigMaps begin with."   placeholder:"NAME"    required:""`
+	Identity  string `env:"CAPSTAN_IDENTITY" help:"Identity of the Database, which its volumes carry."   placeholder:"HEX"     required:""`
+	Version   string `env:"CAPSTAN_VERSION"  help:"Series of MySQL, as in 9.7."                          placeholder:"SERIES"  required:""`
+	Listen    string `default:"*"            env:"CAPSTAN_LISTEN_ADDRESS"                                help:"Address that the server listens to for clients."`
+}
+
+// ReadConfig reads the mysqlmember.Config that the ConfigMap is mounted as.
+func ReadConfig() (mysqlmember.Config, error) {
+	raw, err := os.ReadFile(Config)
+	if err != nil {
+		return mysqlmember.Config{}, fmt.Errorf("cannot read the configuration of the member: %w", err)
+	}
+	return mysqlmember.ParseConfig(raw)
+}
+
+// Pod of a member, and Member of a pod: each member is a StatefulSet of one.
+func Pod(member string) string { return member + "-0" }
+
+// Member of a pod.
+func Member(pod string) string { return strings.TrimSuffix(pod, "-0") }
+
+// Host of a member, whose pods are below a domain.
+func Host(member, domain string) string { return Pod(member) + "." + domain }
+
+// MemberOf a host.
+func MemberOf(host string) string {
+	pod, _, _ := strings.Cut(host, ".")
+	return Member(pod)
+}
+
+// Inner is where other members reach the server of a host.
+func Inner(host string) string { return host + ":" + strconv.Itoa(mysqlmember.PortMembers) }
+
+// most members of a generation, by their letters.
+const most = 16
+
+// ServerID is 16 times the generation and the place of the member's letter in the alphabet. Generations must not share ids: a server
+// skips events that carry its own id.
+func (n Names) ServerID(generation int) (uint32, error) {
+	letter := n.Name[strings.LastIndexByte(n.Name, '-')+1:]
+	if len(letter) != 1 || letter[0] < 'a' || letter[0] >= 'a'+most || generation < 1 {
+		return 0, fmt.Errorf("cannot give the server an id: %q is no name of a member, or %d no generation", n.Name, generation)
+	}
+	return uint32(most*generation) + uint32(letter[0]-'a'), nil //nolint:gosec // Generations are few.
+}
+
+// GroupName is the name of the group of a generation. Each generation has its own, so that two histories never share transaction ids.
+func (n Names) GroupName(generation int) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("capstan.dev/"+n.Identity+"/"+strconv.Itoa(generation))).String()
+}

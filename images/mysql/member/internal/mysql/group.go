@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
+)
+
+// Look at the server and its group.
+func (s *Server) Look(ctx context.Context) (decision.Look, error) {
+	var l decision.Look
+	err := s.in(ctx, "look at the server", func(c *sql.Conn) error {
+		var received sql.NullString
+		row := c.QueryRowContext(ctx, `SELECT @@server_uuid, @@version, @@super_read_only, @@offline_mode, @@gtid_executed, (SELECT RECEIVED_TRANSACTION_SET
+			FROM performance_schema.replication_connection_status WHERE CHANNEL_NAME = 'group_replication_applier')`)
+		if err := row.Scan(&l.Server, &l.Version, &l.ReadOnly, &l.Shut, &l.Executed, &received); err != nil {
+			return err
+		}
+		l.Received = received.String
+		rows, err := c.QueryContext(ctx, `SELECT m.MEMBER_ID, m.MEMBER_HOST, m.MEMBER_STATE, m.MEMBER_ROLE, m.MEMBER_VERSION,
+			COALESCE(s.COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE, 0)
+			FROM performance_schema.replication_group_members m LEFT JOIN performance_schema.replication_group_member_stats s USING (MEMBER_ID)`)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var p decision.Peer
+			if err := rows.Scan(&p.Server, &p.Host, &p.State, &p.Role, &p.Version, &p.Queue); err != nil {
+				return err
+			}
+			l.Group = append(l.Group, p)
+		}
+		return rows.Err()
+	})
+	// The package of a distribution adds its own number.
+	l.Version, _, _ = strings.Cut(l.Version, "-")
+	return l, err
+}
+
+// Prove that this member is in a group with a majority: a read that sends a message through the group and waits for it. It writes nothing.
+//
+// It reads a table of InnoDB, because a read without one does not wait.
+func (s *Server) Prove(ctx context.Context) error {
+	return s.in(ctx, "prove that the group has a majority", func(c *sql.Conn) error {
+		var n int
+		if _, err := c.ExecContext(ctx, "SET SESSION group_replication_consistency = 'BEFORE'"); err != nil {
+			return err
+		}
+		err := c.QueryRowContext(ctx, "SELECT COUNT(*) FROM mysql.component").Scan(&n)
+		if _, back := c.ExecContext(ctx, "SET SESSION group_replication_consistency = 'EVENTUAL'"); err == nil {
+			err = back
+		}
+		return err
+	})
+}
+
+// startGroup logs in to other members with the certificate of members.
+const startGroup = "START GROUP_REPLICATION USER = '" + mysqlmember.AccountReplication + "'"
+
+// Begin a group with this member alone. It must never do so by itself at a later start.
+func (s *Server) Begin(ctx context.Context) error {
+	return s.in(ctx, "begin a group", func(c *sql.Conn) error {
+		if _, err := c.ExecContext(ctx, "SET GLOBAL group_replication_bootstrap_group = ON"); err != nil {
+			return err
+		}
+		_, err := c.ExecContext(ctx, startGroup)
+		// Also when the context has ended.
+		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if _, left := s.db.ExecContext(off, "SET GLOBAL group_replication_bootstrap_group = OFF"); err == nil {
+			err = left
+		}
+		return err
+	})
+}
+
+// Join the group that some of the seeds are in. With clone, all data is copied from one of its members, and what is here is removed.
+func (s *Server) Join(ctx context.Context, seeds []string, clone bool) error {
+	threshold := "DEFAULT"
+	if clone {
+		threshold = "1"
+	}
+	return s.Do(ctx, "join the group", "SET GLOBAL group_replication_group_seeds = "+text(strings.Join(seeds, ",")),
+		"SET GLOBAL group_replication_clone_threshold = "+threshold, startGroup)
+}
+
+// Leave the group, or what is left of it.
+func (s *Server) Leave(ctx context.Context) error {
+	return s.Do(ctx, "leave the group", "STOP GROUP_REPLICATION")
+}
+
+// Shut the server for clients, which sends those away that are there, or open it.
+func (s *Server) Shut(ctx context.Context, shut bool) error {
+	value := "OFF"
+	if shut {
+		value = "ON"
+	}
+	return s.Do(ctx, "let clients in or send them away", "SET GLOBAL offline_mode = "+value)
+}
+
+// Elect a member by the id of its data. The group waits for transactions under way.
+func (s *Server) Elect(ctx context.Context, server string, within time.Duration) error {
+	return s.Do(ctx, "let another member lead", fmt.Sprintf("SELECT group_replication_set_as_primary(%s, %d)", text(server), int(within.Seconds())))
+}
+
+// TakeNoWrites any more. It returns when all commits that were under way have ended.
+func (s *Server) TakeNoWrites(ctx context.Context) error {
+	return s.Do(ctx, "take no writes any more", "SET GLOBAL super_read_only = ON")
+}
+
+// TakeWrites again.
+func (s *Server) TakeWrites(ctx context.Context) error {
+	return s.Do(ctx, "take writes again", "SET GLOBAL super_read_only = OFF")
+}
+
+// ReloadTLS lets the server read its certificates again, for clients and for members. No connection breaks.
+func (s *Server) ReloadTLS(ctx context.Context) error {
+	return s.Do(ctx, "reload certificates", "ALTER INSTANCE RELOAD TLS", "ALTER INSTANCE RELOAD TLS FOR CHANNEL mysql_admin")
+}

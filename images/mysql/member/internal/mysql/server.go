@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mysql says and asks what a member's program has to by SQL, over the socket.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+)
+
+// A Server behind a socket. Its connections come and go with the server.
+type Server struct{ db *sql.DB }
+
+// ErrNoAnswer says that the server did not answer in time, or not at all.
+var ErrNoAnswer = errors.New("the server does not answer")
+
+// sessions at a time: what the loops of the program need.
+const sessions = 8
+
+// At a socket, the Server for an account that logs in without a password.
+func At(socket, account string) (*Server, error) {
+	cfg := driver.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr = account, "unix", socket
+	cfg.Timeout = 2 * time.Second
+	cfg.MultiStatements, cfg.InterpolateParams = true, true
+	cfg.Logger = &driver.NopLogger{} // what it has to say is in errors
+	// Statements of the platform wait for no other member by themselves.
+	cfg.Params = map[string]string{"group_replication_consistency": "'EVENTUAL'", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10"}
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the server: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(sessions)
+	db.SetMaxIdleConns(sessions)
+	return &Server{db}, nil
+}
+
+// Own server of the container.
+func Own() (*Server, error) { return At(mysqlmember.FileSocket, mysqlmember.AccountMember) }
+
+// Close all connections.
+func (s *Server) Close() { _ = s.db.Close() }
+
+// Do statements one after the other, in one session. What it is for is in the error.
+func (s *Server) Do(ctx context.Context, what string, statements ...string) error {
+	return s.in(ctx, what, func(c *sql.Conn) error {
+		for _, one := range statements {
+			if _, err := c.ExecContext(ctx, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// in one session do something. What it is for is in the error.
+func (s *Server) in(ctx context.Context, what string, do func(*sql.Conn) error) error {
+	c, err := s.db.Conn(ctx)
+	if err == nil {
+		err = do(c)
+		_ = c.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot %s: %w", what, plain(ctx, err))
+	}
+	return nil
+}
+
+// plain error: one that says that nothing answered says so in our words.
+func plain(ctx context.Context, err error) error {
+	var said *driver.MySQLError
+	if errors.As(err, &said) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
+	}
+	return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+}
+
+// electing is the error of a statement while the group elects a certain member on request.
+const electing = 4094
+
+// Electing reports whether an error says that the group elects another leader at this moment, which all statements wait for.
+func Electing(err error) bool {
+	var said *driver.MySQLError
+	return errors.As(err, &said) && said.Number == electing
+}
+
+// text quotes a constant. The server's sql_mode has no NO_BACKSLASH_ESCAPES in our sessions.
+func text(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command capstan-member runs a member of a Database with MySQL in its pod. As the first process of the container it runs the server and
+// brings it into the group of members, which elects the leader. It checks the volume, keeps certificates fresh, labels the pod with its role,
+// reports how the member is, and makes the accounts that the platform needs:
+//
+//	capstan-member run
+//
+// Before the pod stops, the kubelet lets it make another member the leader:
+//
+//	capstan-member handover
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/agent"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/command"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+type cli struct {
+	Run      agent.Command    `cmd:"" default:"1"                                                                  help:"Run the member until a signal ends it."`
+	Handover command.Handover `cmd:"" help:"Make another member the leader, if this one is and another is fit."`
+
+	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
+}
+
+// maxWords is what the kubelet keeps of a termination message, in bytes.
+const maxWords = 4096
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := slog.New(slog.NewJSONHandler(stderr, nil))
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("capstan-member"), kong.Description("Runs a member of a Database."),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(log, layout.Version(version)))
+	if err != nil {
+		return die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))
+	}
+	selected, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited // help was requested
+	}
+	if err != nil {
+		return die(stderr, c.TerminationLog, fmt.Errorf("cannot understand the command line: %w: see capstan-member --help", err))
+	}
+	if err := selected.Run(); err != nil {
+		return die(stderr, c.TerminationLog, err)
+	}
+	return 0
+}
+
+func die(stderr io.Writer, file string, err error) int {
+	words := strings.ReplaceAll(err.Error(), "\n", " ")
+	if len(words) > maxWords {
+		words = strings.ToValidUTF8(words[:maxWords], "")
+	}
+	_, _ = fmt.Fprintln(stderr, words)
+	// The kubelet makes the file. Outside of pods there is none, and no need for one.
+	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_TRUNC, 0); err == nil { //nolint:gosec // It was named to us.
+		_, _ = f.WriteString(words)
+		_ = f.Close()
+	}
+	return 1
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Each member has a network of its own, as a pod has: a server that finds the address of another one on its own machine takes it for itself.
+
+// ip runs the program of this name.
+func (c *cluster) ip(args ...string) {
+	c.t.Helper()
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		c.t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+// link is the name of the bridge that the members are at, and what the names of their interfaces begin with.
+func (c *cluster) link() string { return fmt.Sprintf("cm%d-%d", os.Getpid()%100000, c.sub) }
+
+// netns is the file of a member's network namespace.
+func (c *cluster) netns(letter string) string { return "/run/netns/" + c.link() + letter }
+
+// bridge that all members are at, and the machine.
+func (c *cluster) bridge() {
+	c.t.Helper()
+	c.ip("link", "add", c.link(), "type", "bridge")
+	link := c.link()
+	c.t.Cleanup(func() { _ = exec.Command("ip", "link", "del", link).Run() })
+	c.ip("address", "add", fmt.Sprintf("10.%d.%d.1/24", c.net, c.sub), "dev", link)
+	c.ip("link", "set", link, "up")
+}
+
+// network of a member, in which the API server is where it is on the machine.
+func (c *cluster) network(letter string) {
+	c.t.Helper()
+	name := c.link() + letter
+	c.ip("netns", "add", name)
+	c.t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
+	c.ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
+	c.ip("link", "set", name, "master", c.link(), "up")
+	c.ip("-n", name, "address", "add", c.identify(letter).IP+"/24", "dev", "eth0")
+	c.ip("-n", name, "link", "set", "eth0", "up")
+	c.ip("-n", name, "link", "set", "lo", "up")
+	l, err := listenIn(c.netns(letter), c.api)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go c.forward(from)
+		}
+	}()
+}
+
+// forward a connection to the API server, while that is up.
+func (c *cluster) forward(from net.Conn) {
+	defer func() { _ = from.Close() }()
+	if c.apiDown.Load() {
+		return
+	}
+	to, err := net.Dial("tcp", c.api)
+	if err != nil {
+		return
+	}
+	defer func() { _ = to.Close() }()
+	c.mu.Lock()
+	c.forwarded = append(c.forwarded, from, to)
+	c.mu.Unlock()
+	done := make(chan struct{}, 2)
+	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
+		go func() {
+			_, _ = io.Copy(pair[0], pair[1])
+			done <- struct{}{}
+		}()
+	}
+	<-done
+}
+
+// setAPI lets members reach the API server or not. Connections that there are break.
+func (c *cluster) setAPI(up bool) {
+	c.apiDown.Store(!up)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.forwarded {
+		_ = conn.Close()
+	}
+	c.forwarded = nil
+}
+
+// listenIn a network namespace.
+func listenIn(netns, address string) (net.Listener, error) {
+	type result struct {
+		l   net.Listener
+		err error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		err := enterNetwork(netns)
+		var l net.Listener
+		if err == nil {
+			l, err = net.Listen("tcp", address)
+		}
+		done <- result{l, err}
+	}()
+	r := <-done
+	return r.l, r.err
+}
+
+// enterNetwork of a namespace with this thread.
+func enterNetwork(netns string) error {
+	f, err := os.Open(netns)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(unix.Setns(int(f.Fd()), unix.CLONE_NEWNET), f.Close()); err != nil {
+		return fmt.Errorf("cannot enter the network %s: %w", netns, err)
+	}
+	return nil
+}

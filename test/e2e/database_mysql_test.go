@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// mysqlDatabase of three members.
+func mysqlDatabase(ns string, modify ...func(*v1alpha1.Database)) *v1alpha1.Database {
+	return database(ns, "orders-db", append([]func(*v1alpha1.Database){func(d *v1alpha1.Database) {
+		d.Spec.Engine, d.Spec.Version = v1alpha1.EngineMySQL, "9.7"
+		d.Spec.Resources.Memory = new(resource.MustParse("768Mi"))
+		d.Spec.Databases = []v1alpha1.LogicalDatabase{{Name: "orders"}, {Name: "audit"}}
+		d.Spec.Consumers = []v1alpha1.Consumer{
+			{Name: "api"}, {Name: "writer"}, {Name: "reports", Access: v1alpha1.ConsumerReadOnly},
+		}
+	}}, modify...)...)
+}
+
+// TestDatabaseMySQL creates one on one node, and does to it what production does to servers and pods.
+func TestDatabaseMySQL(t *testing.T) {
+	d := mysqlDatabase(namespace(t), func(d *v1alpha1.Database) {
+		d.Spec.Availability.Spread = v1alpha1.SpreadAnywhere
+		d.Spec.DeletionProtection = nil
+	})
+	t.Logf("Ready after %s", createDatabase(t, d).Round(time.Second))
+	for _, part := range []struct {
+		name string
+		do   func(*testing.T, *v1alpha1.Database)
+	}{
+		{"Serves", mysqlServes},
+		{"BadEditTouchesNothing", mysqlBadEdits},
+		{"IsProtected", isProtected},
+		{"FailsOver", mysqlFailsOver},
+		{"ComesBack", comesBack},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.do(t, d) })
+	}
+}
+
+// TestDatabaseMySQLFaults strikes the leader and its node in every way that TestDatabase strikes PostgreSQL's.
+func TestDatabaseMySQLFaults(t *testing.T) {
+	d := mysqlDatabase(namespace(t))
+	t.Logf("Ready after %s", createDatabase(t, d).Round(time.Second))
+	t.Run("Quiet", func(t *testing.T) { quiet(t, d) })
+	t.Run("FailsOver", func(t *testing.T) { failsOver(t, d) })
+}
+
+// mysqlServes: consumers have what their access says, and nothing more.
+func mysqlServes(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
+	secret, err := get(t.Context(), &corev1.Secret{}, d.Namespace, d.Name+"-api")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"type", "host", "port", "database", "username", "password", "uri", "jdbc-url", "ca.crt"} {
+		if len(secret.Data[key]) == 0 {
+			t.Errorf("the Secret of the consumer lacks %s", key)
+		}
+	}
+
+	api, reports := connect(t, d, "api"), connect(t, d, "reports")
+	api.must(t, `CREATE TABLE items (id INT PRIMARY KEY, name TEXT); INSERT INTO items VALUES (1, 'one')`)
+	eventually(t, "a consumer that may only read finds the row that the other wrote", func(context.Context) error {
+		out, err := reports.run(t, `SELECT name FROM items`)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		if strings.TrimSpace(out) != "one" {
+			return fmt.Errorf("it finds %q", out)
+		}
+
+		return nil
+	})
+	for _, forbidden := range []struct {
+		by     session
+		script string
+	}{
+		{reports, `INSERT INTO items VALUES (2, 'two')`},
+		{reports, `DROP TABLE items`},
+		{api, `USE audit`},
+		{api, `SELECT * FROM mysql.user`},
+		{api, `CREATE USER other`},
+		{api, `SET GLOBAL super_read_only = ON`},
+	} {
+		if out, err := forbidden.by.run(t, forbidden.script); err == nil {
+			t.Errorf("%s could run %q: %s", forbidden.by.pod.Name, forbidden.script, out)
+		}
+	}
+	if out := api.must(t, `SHOW STATUS LIKE 'Ssl_version'`); !strings.Contains(out, "TLSv1.") {
+		t.Errorf("the connection is %q, want TLS", out)
+	}
+	api.end(t)
+	reports.end(t)
+}
+
+// mysqlBadEdits: what MySQL does not have, or not yet, is refused with a remedy, and no member changes.
+func mysqlBadEdits(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
+	before := statefulSets(t, d)
+	for _, tc := range []struct {
+		name   string
+		modify func(*v1alpha1.Database)
+		check  func(*v1alpha1.Database) func(context.Context) error
+	}{
+		{"UnknownVersion", func(d *v1alpha1.Database) { d.Spec.Version = "8.0" }, func(d *v1alpha1.Database) func(context.Context) error {
+			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionUnavailable, "8.0", "9.7")
+		}},
+		{"UnknownParameter", func(d *v1alpha1.Database) {
+			d.Spec.Config = map[string]v1alpha1.ParameterValue{"group_replication_group_name": "mine"}
+		}, func(d *v1alpha1.Database) func(context.Context) error {
+			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "group_replication_group_name")
+		}},
+		{"Extensions", func(d *v1alpha1.Database) { d.Spec.Extensions = []string{"pg_trgm"} }, func(d *v1alpha1.Database) func(context.Context) error {
+			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonUnsupportedByEngine, "spec.extensions")
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			edit := d.DeepCopy()
+			tc.modify(edit)
+			if err := apply(t.Context(), edit); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the condition reports it", tc.check(edit))
+			if err := running(d)(t.Context()); err != nil {
+				t.Errorf("the database does not run any more: %v", err)
+			}
+		})
+	}
+	engine := d.DeepCopy()
+	engine.Spec.Engine = v1alpha1.EnginePostgres
+	if err := apply(t.Context(), engine); !apierrors.IsInvalid(err) {
+		t.Errorf("another engine must be refused, got %v", err)
+	}
+	if err := apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the good spec is accepted again", databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionTrue, v1alpha1.ReasonValid))
+	after := statefulSets(t, d)
+	for name, generation := range before {
+		if after[name] != generation {
+			t.Errorf("StatefulSet %s changed from generation %d to %d", name, generation, after[name])
+		}
+	}
+}
+
+// mysqlFailsOver: after each fault of a pod or server another member takes writes, there are never two leaders, and no acknowledged row
+// is lost. The last fault ends all members at once.
+func mysqlFailsOver(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
+	nodes := &corev1.NodeList{}
+	if err := kube.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	writers := []writer{write(t, d, nodes.Items[0].Name, byService, 0)}
+	stop := oneLeader(t, d)
+	defer stop()
+	everywhere := fault{name: "all servers killed", aim: 45, strike: func(t *testing.T, _ corev1.Pod) func() {
+		t.Helper()
+		for _, p := range members(t.Context(), t, d) {
+			shell(t, p, dialectOf(d).kill)
+		}
+		return nil
+	}}
+	for _, f := range append(faultsOf(d)[:3:3], everywhere) {
+		writers = befall(t, d, f, 0, writers)
+	}
+	a := writers[0].end(t)
+	t.Logf("%d rows acknowledged, %d failed, %d lost, longest gap %.1f s", a.Acknowledged, a.Failed, len(a.Lost), a.Longest)
+	if len(a.Lost) > 0 || a.Acknowledged < 100 {
+		t.Errorf("rows that were acknowledged are lost, or few were: %+v", a)
+	}
+	list := &corev1.PodList{}
+	if err := kube.List(t.Context(), list, client.InNamespace(d.Namespace), client.MatchingLabels{"app.kubernetes.io/name": "mysql"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list.Items {
+		for _, c := range p.Status.ContainerStatuses {
+			t.Logf("%s: container %s restarted %d times", p.Name, c.Name, c.RestartCount)
+		}
+	}
+}
