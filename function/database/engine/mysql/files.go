@@ -53,9 +53,11 @@ var fixed = map[string]string{
 	"log_bin":                        "binlog",
 	"relay_log":                      "relay",
 	"log_replica_updates":            "ON",
-	"skip_replica_start":             "ON",
-	"replica_parallel_workers":       "4",
-	"replica_preserve_commit_order":  "ON",
+	// Members replicate rows, and consumers may make functions and triggers.
+	"log_bin_trust_function_creators": "ON",
+	"skip_replica_start":              "ON",
+	"replica_parallel_workers":        "4",
+	"replica_preserve_commit_order":   "ON",
 
 	// By the node's memory it would be too large.
 	"innodb_dedicated_server":    "OFF",
