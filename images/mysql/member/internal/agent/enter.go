@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/images/member/kube"
+	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
@@ -80,17 +81,10 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	if err != nil {
 		return decision.Wait, err
 	}
-	hosts := map[string]string{}
-	var expected []string
-	for _, p := range list {
-		hosts[p.Member] = layout.Host(p.Member, config.Domain)
-		expected = append(expected, p.Member)
-	}
+	hosts := hostsOf(list, rec.View, config.Domain)
+	expected := slices.Sorted(maps.Keys(hosts))
 	if common.Initialized == "" && config.Volumes != nil {
 		expected = *config.Volumes
-	}
-	for _, s := range rec.View {
-		hosts[s.Name] = layout.Host(s.Name, config.Domain)
 	}
 	seeds := slices.Sorted(maps.Values(hosts))
 	delete(hosts, k.names.Name)
@@ -134,6 +128,18 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	case decision.Wait:
 	}
 	return decision.Wait, nil
+}
+
+// hostsOf the members that have a pod or a seat, by name.
+func hostsOf(list []pods.Pod, view []record.Seat, domain string) map[string]string {
+	hosts := map[string]string{}
+	for _, p := range list {
+		hosts[p.Member] = layout.Host(p.Member, domain)
+	}
+	for _, s := range view {
+		hosts[s.Name] = layout.Host(s.Name, domain)
+	}
+	return hosts
 }
 
 // begin a group with this member alone.

@@ -220,12 +220,7 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 // belong to a group: report whether it has a majority, and leave one that has none for long.
 func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Duration {
 	own := l.Own()
-	if k.online.IsZero() && own.State == decision.Online {
-		k.online = time.Now()
-	}
-	if own.State != decision.Online {
-		k.online = time.Time{}
-	}
+	k.count(own.State)
 	lost := !l.Majority() || !l.Online()
 	if !lost && l.HasLeader() {
 		k.alone, k.only = time.Time{}, ""
@@ -261,6 +256,16 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	k.say(decision.Entry{Reason: mysqlmember.ReasonNoMajority, Message: strings.Join(silent, ", ") +
 		" do not answer, so this member is in no majority, and takes neither reads nor writes until they are back"})
 	return lookEvery
+}
+
+// count since when the member is online without a break.
+func (k *Keeper) count(state string) {
+	switch {
+	case state != decision.Online:
+		k.online = time.Time{}
+	case k.online.IsZero():
+		k.online = time.Now()
+	}
 }
 
 // stuck reports whether the group waits for members that are there, in no group: it can neither reach them nor remove them. Seen with

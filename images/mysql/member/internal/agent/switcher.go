@@ -33,8 +33,7 @@ type Switcher struct {
 
 // once looks for a request and carries it out, and returns the pause before the next time.
 func (s *Switcher) once(ctx context.Context) time.Duration {
-	seen := s.seen()
-	if seen.Role != members.RoleLeader {
+	if s.seen().Role != members.RoleLeader {
 		return time.Hour // what the Keeper sees wakes it
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -44,7 +43,11 @@ func (s *Switcher) once(ctx context.Context) time.Duration {
 		return requestEvery
 	}
 	begun := time.Now()
-	err = s.carryOut(ctx, seen.Look, w)
+	// The other one may have come online a moment ago, which what was seen last does not show yet.
+	l, err := s.server.Look(ctx)
+	if err == nil {
+		err = s.carryOut(ctx, l, w)
+	}
 	s.log.Info("another leader is requested", "from", w.From, "to", w.To, "result", fmt.Sprint(err), "took", time.Since(begun).Round(time.Millisecond).String())
 	// Also when it failed: the leader shows what became of it.
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), kube.Timeout)

@@ -53,15 +53,18 @@ func TestEnter(t *testing.T) {
 	}{
 		"New": {
 			"The first member of a Database that never had a volume begins.",
-			Known{Own: member("a", Offline, "")}, Begin, "",
+			Known{Own: member("a", Offline, "")},
+			Begin, "",
 		},
 		"NewSecond": {
 			"Of two that come at the same moment the first by name begins; the claim decides if they do not see each other.",
-			Known{Name: "b", Own: member("b", Offline, ""), Others: map[string]Member{"a": member("a", Offline, "")}}, Wait, members.ReasonWaitingForFormerLeader,
+			Known{Name: "b", Own: member("b", Offline, ""), Others: map[string]Member{"a": member("a", Offline, "")}},
+			Wait, members.ReasonWaitingForFormerLeader,
 		},
 		"OldVolumes": {
 			"A member without data does not begin while one that had a volume has not said what it has.",
-			Known{Own: member("a", Offline, ""), Expected: []string{"b"}}, Wait, members.ReasonWaitingForMembers,
+			Known{Own: member("a", Offline, ""), Expected: []string{"b"}},
+			Wait, members.ReasonWaitingForMembers,
 		},
 		"OldVolume": {
 			"A Database that is made again begins with the volume that has data.",
@@ -70,7 +73,8 @@ func TestEnter(t *testing.T) {
 		},
 		"OldVolumeOwn": {
 			"The same as the member with the data sees it.",
-			Known{Own: member("a", Offline, "1-5"), Expected: []string{"a", "b"}, Others: map[string]Member{"b": member("b", Offline, "")}}, Begin, "",
+			Known{Own: member("a", Offline, "1-5"), Expected: []string{"a", "b"}, Others: map[string]Member{"b": member("b", Offline, "")}},
+			Begin, "",
 		},
 		"Emptied": {
 			"Where there was data nobody begins without.",
@@ -79,35 +83,43 @@ func TestEnter(t *testing.T) {
 		},
 		"Alone": {
 			"A Database with one member begins alone each time.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a")}, Begin, "",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a")},
+			Begin, "",
 		},
 		"AloneBeforeTheFirstTransaction": {
 			"One that was killed before it wrote anything has nothing, and it is all there is.",
-			Known{Own: member("a", Offline, ""), Initialized: true, View: seats("a")}, Begin, "",
+			Known{Own: member("a", Offline, ""), Initialized: true, View: seats("a")},
+			Begin, "",
 		},
 		"AloneWithoutItsVolume": {
 			"The only member came back without its data.",
-			Known{Own: member("a", Offline, ""), Initialized: true, View: []Seat{{"a", "former data"}}}, Wait, mysqlmember.ReasonRecoveryNeedsDecision,
+			Known{Own: member("a", Offline, ""), Initialized: true, View: []Seat{{"a", "former data"}}},
+			Wait, mysqlmember.ReasonRecoveryNeedsDecision,
 		},
 		"Join": {
 			"A group that proves its majority is joined.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": proven}}, Join, "",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": proven}},
+			Join, "",
 		},
 		"JoinWithoutData": {
 			"A member without data copies the group's.",
-			Known{Own: member("a", Offline, ""), Initialized: true, View: seats("b", "c"), Others: map[string]Member{"b": proven}}, Join, "",
+			Known{Own: member("a", Offline, ""), Initialized: true, View: seats("b", "c"), Others: map[string]Member{"b": proven}},
+			Join, "",
 		},
 		"Former": {
 			"A member whose server was killed waits until the group has let the former one go.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": listing}}, Wait, "",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": listing}},
+			Wait, "",
 		},
 		"FormerUnproven": {
 			"The same while the group elects another leader.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": stuck}}, Wait, "",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": stuck}},
+			Wait, "",
 		},
 		"Extra": {
 			"Transactions that the group does not have keep a member out, also if it has fewer in all.",
-			Known{Own: member("a", Offline, "1-3:11"), Initialized: true, View: seats("b"), Others: map[string]Member{"b": proven}}, Wait, mysqlmember.ReasonExtraTransactions,
+			Known{Own: member("a", Offline, "1-3:11"), Initialized: true, View: seats("b"), Others: map[string]Member{"b": proven}},
+			Wait, mysqlmember.ReasonExtraTransactions,
 		},
 		"Unproven": {
 			"A member that is in a group without a majority, or about to enter one, is waited for, whatever the others have.",
@@ -131,7 +143,8 @@ func TestEnter(t *testing.T) {
 		},
 		"NotInTheLastGroup": {
 			"A member that had left the group before need not answer.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a")}, Begin, "",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a")},
+			Begin, "",
 		},
 		"NotInTheLastGroupItself": {
 			"And does not begin, also when it has more of its own.",
@@ -142,13 +155,15 @@ func TestEnter(t *testing.T) {
 			"The one that has all begins.",
 			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{
 				"b": member("b", Offline, "1-8"), "c": member("c", Offline, "1-5"),
-			}}, Begin, "",
+			}},
+			Begin, "",
 		},
 		"NotMost": {
 			"The former leader does not, if another one received more.",
 			Known{Own: member("a", Offline, "1-8"), Leader: "a", Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{
 				"b": member("b", Offline, "1-9"), "c": member("c", Offline, "1-5"),
-			}}, Wait, members.ReasonWaitingForFormerLeader,
+			}},
+			Wait, members.ReasonWaitingForFormerLeader,
 		},
 		"FormerLeader": {
 			"Among equals the former leader begins.",
@@ -167,23 +182,28 @@ func TestEnter(t *testing.T) {
 		},
 		"RecordLost": {
 			"Without the record, a member that is not there may have had more, and nothing says that it is one.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, Expected: []string{"a"}}, Wait, mysqlmember.ReasonRecoveryNeedsDecision,
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, Expected: []string{"a"}},
+			Wait, mysqlmember.ReasonRecoveryNeedsDecision,
 		},
 		"Accepted": {
 			"A person decided for this one.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Epoch: 3, Accepted: "a@3"}, Begin, "",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Epoch: 3, Accepted: "a@3"},
+			Begin, "",
 		},
 		"AcceptedWithoutRecord": {
 			"A person decided after the record was lost.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, Expected: []string{"a"}, Accepted: "a@0"}, Begin, "",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, Expected: []string{"a"}, Accepted: "a@0"},
+			Begin, "",
 		},
 		"AcceptedAnother": {
 			"A person decided for another one.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b"), Epoch: 3, Accepted: "b@3"}, Wait, members.ReasonWaitingForFormerLeader,
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b"), Epoch: 3, Accepted: "b@3"},
+			Wait, members.ReasonWaitingForFormerLeader,
 		},
 		"AcceptedAndProven": {
 			"A decision that came too late divides no group.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Epoch: 3, Accepted: "a@3", Others: map[string]Member{"b": proven}}, Join, "",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Epoch: 3, Accepted: "a@3", Others: map[string]Member{"b": proven}},
+			Join, "",
 		},
 		"AcceptedBefore": {
 			"A decision of an earlier outage says nothing about this one.",
@@ -192,7 +212,8 @@ func TestEnter(t *testing.T) {
 		},
 		"AcceptedStranger": {
 			"A member that does not exist blocks no other one.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a"), Epoch: 3, Accepted: "x@3"}, Begin, "",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a"), Epoch: 3, Accepted: "x@3"},
+			Begin, "",
 		},
 	}
 	for name, tc := range cases {

@@ -33,9 +33,11 @@ func At(socket, account string) (*Server, error) {
 	cfg.MultiStatements, cfg.InterpolateParams = true, true
 	cfg.Logger = &driver.NopLogger{} // what it has to say is in errors
 	// Statements of the platform wait for no other member by themselves.
-	cfg.Params = map[string]string{"group_replication_consistency": "'EVENTUAL'", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
+	cfg.Params = map[string]string{
+		"group_replication_consistency": "'EVENTUAL'", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
 		// Parameters of the Database that end slow clients must not end these sessions.
-		"wait_timeout": "28800", "max_execution_time": "0", "sql_mode": "''"}
+		"wait_timeout": "28800", "max_execution_time": "0", "sql_mode": "''",
+	}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the server: %w", err)
