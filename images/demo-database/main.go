@@ -26,9 +26,9 @@ import (
 
 // Options of the writer.
 type Options struct {
-	URI      string        `env:"URI"        help:"Where to connect to, postgresql:// or mysql://. Of PostgreSQL several hosts are tried in turn."             required:""`
+	URI      string        `env:"URI"        help:"Where to connect to, postgresql:// or mysql://. Of PostgreSQL several hosts are tried in turn."              required:""`
 	CA       string        `env:"MYSQL_CA"   help:"File of the authority of a MySQL server. Default: what the system trusts. For PostgreSQL set PGSSLROOTCERT."`
-	Name     string        `default:"writer" env:"NAME"                                                                                                        help:"Name that distinguishes the rows of this writer from others."`
+	Name     string        `default:"writer" env:"NAME"                                                                                                         help:"Name that distinguishes the rows of this writer from others."`
 	Interval time.Duration `default:"50ms"   help:"Pause between writes."`
 	Timeout  time.Duration `default:"1s"     help:"How long a connection, and a write, may take before it counts as failed."`
 	Gap      time.Duration `default:"500ms"  help:"Time without an acknowledged write that is reported."`
