@@ -2,11 +2,7 @@
 
 package engine
 
-import (
-	"time"
-
-	"github.com/capstan-dev/capstan/apis/v1alpha1"
-)
+import "time"
 
 // A Member is what the program in the members of a generation has to know beyond the configuration of its server. Each engine has a
 // file of its own for it, which only the engine and its program read.
@@ -39,25 +35,6 @@ type Member struct {
 	// From is the backup that the generation begins with, and Upgrade the upgrade; nil without one.
 	From    *Source
 	Upgrade *Upgrade
-
-	// Import is the running server that fills the Database; nil without one.
-	Import *Import
-}
-
-// Import is a running server whose databases are copied and followed until a cut-over.
-type Import struct {
-	Host string
-	Port int32
-	TLS  v1alpha1.ImportTLS
-
-	// Databases to fill.
-	Databases []v1alpha1.ImportedDatabase
-
-	// Skip is what may be left behind.
-	Skip []v1alpha1.ImportSkip
-
-	// CutOver is the request to end the import; nil without one.
-	CutOver *v1alpha1.DatabaseCutOver
 }
 
 // A Slot keeps changes of a database until its consumer has read them.

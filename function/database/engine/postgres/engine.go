@@ -44,7 +44,6 @@ func (postgreSQL) Traits() engine.Traits {
 		BackupTool:       "pgBackRest",
 		BackupPort:       "pgbackrest",
 		CoordinationPort: "patroni",
-		FirstImport:      "16", // earlier ones apply changes as the superuser
 		Unmanaged:        pgmember.ReasonRolesOrExtensionsFailed,
 		User:             999,
 		Group:            999,
