@@ -103,7 +103,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		changed: []loop.Wakeup{label, note, status, manage, request},
 	}
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
-	recorder := &Recorder{pod: c.Pod, store: store, seen: keeper.Seen, status: status, log: log}
+	recorder := &Recorder{pod: c.Pod, store: store, seen: keeper.Seen, prove: server.Prove, status: status, log: log}
 	configurer := &Configurer{child: supervisor.Child, seen: keeper.Seen, store: store, server: server, log: log, status: status, started: supervisor.Settings}
 	statusWriter := &StatusWriter{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: configurer.PendingRestart, log: log}
 	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look, note}}

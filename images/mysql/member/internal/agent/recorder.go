@@ -26,6 +26,7 @@ type Recorder struct {
 	pod    string
 	store  *record.Client
 	seen   func() Seen
+	prove  func(context.Context) error
 	status loop.Wakeup
 	log    *slog.Logger
 
@@ -75,6 +76,10 @@ func (r *Recorder) write(ctx context.Context, s Seen, leads bool) error {
 	if rec.Leader == r.pod && reflect.DeepEqual(rec.View, view) {
 		r.transitions.Store(rec.Transitions)
 		return nil
+	}
+	// After the reading: a member that was frozen must not write an older group over the one of the next leader.
+	if err := r.prove(ctx); err != nil {
+		return err
 	}
 	n, err := r.store.Lead(ctx, rec, r.pod, view, time.Now())
 	if err != nil {
