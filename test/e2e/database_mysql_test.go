@@ -33,6 +33,7 @@ func mysqlDatabase(ns string, modify ...func(*v1alpha1.Database)) *v1alpha1.Data
 
 // TestDatabaseMySQL creates one on one node, and does to it what production does to servers and pods.
 func TestDatabaseMySQL(t *testing.T) {
+	t.Parallel()
 	d := mysqlDatabase(namespace(t), func(d *v1alpha1.Database) {
 		d.Spec.Availability.Spread = v1alpha1.SpreadAnywhere
 		d.Spec.DeletionProtection = nil
