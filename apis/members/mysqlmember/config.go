@@ -8,6 +8,7 @@ package mysqlmember
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // ConfigVersion is the version of Config and Dynamic that this code knows.
@@ -29,6 +30,10 @@ type Config struct {
 	// Volumes names the members that had a volume before the Database was created. An empty list means that the Database is new; nil that
 	// it is unknown.
 	Volumes *[]string `json:"volumes,omitempty"`
+	// Backup says how backups are taken. Nil when there never were any.
+	Backup *Backup `json:"backup,omitempty"`
+	// From is the backup that the generation begins with, if any.
+	From *Source `json:"from,omitempty"`
 }
 
 // ParseConfig understands the content of member.json.
@@ -69,4 +74,62 @@ func known(version int) error {
 		return fmt.Errorf("it has version %d, and this image knows versions up to %d: use an image of the function's version", version, ConfigVersion)
 	}
 	return nil
+}
+
+// Backup says how backups are taken.
+type Backup struct {
+	// Enabled reports whether binary logs are archived and backups are taken.
+	Enabled bool `json:"enabled"`
+	// Stanza is the name that the backups and binary logs of this data are kept under, at Path in the bucket. Each generation has its own.
+	Stanza string `json:"stanza"`
+	// Path of the repository in the bucket.
+	Path string `json:"path"`
+	// Queue is how many bytes of binary logs may wait for the archive before the oldest are dropped.
+	Queue int64 `json:"queue"`
+	// UntilLow lets more wait than Queue as long as the volume is not nearly full.
+	UntilLow bool `json:"untilLow,omitempty"`
+	// Members by the host names of their pods.
+	Members []string `json:"members,omitempty"`
+	// RetentionDays is how many days backups are kept. 0: RetentionFull counts.
+	RetentionDays int `json:"retentionDays,omitempty"`
+	// RetentionFull is how many backups are kept.
+	RetentionFull int `json:"retentionFull,omitempty"`
+	// Former are stanzas of generations that are not kept any more. Their backups expire by the same retention.
+	Former []string `json:"former,omitempty"`
+	// StartEmpty lets the Database begin without data although there are backups under its name.
+	StartEmpty bool `json:"startEmpty,omitempty"`
+	// RestorePoint is the name to give the current moment, once.
+	RestorePoint string `json:"restorePoint,omitempty"`
+	// Encrypted reports whether backups and binary logs are encrypted, with the key in FolderBackupKey.
+	Encrypted bool `json:"encrypted,omitempty"`
+	// Verify says what a restored backup has to prove. Nil: backups are not verified.
+	Verify *Verify `json:"verify,omitempty"`
+}
+
+// Source is the backup that a generation begins with. The Secret of its bucket is in FolderSource.
+type Source struct {
+	// Path of the repository in the bucket.
+	Path string `json:"path"`
+	// Stanza in the repository. Default: the one with the most recent backup.
+	Stanza string `json:"stanza,omitempty"`
+	// At is the time to restore. Default: the latest there is.
+	At *time.Time `json:"at,omitempty"`
+	// RestorePoint to restore, by its name, instead of a time.
+	RestorePoint string `json:"restorePoint,omitempty"`
+	// Encrypted reports whether the backup is encrypted, with the key in FolderSourceKey.
+	Encrypted bool `json:"encrypted,omitempty"`
+}
+
+// Verify says how backups are verified.
+type Verify struct {
+	// Assertions about the data.
+	Assertions []Assertion `json:"assertions,omitempty"`
+	// MaxRestoreSeconds is how long a restore may take. Default: as long as the verification.
+	MaxRestoreSeconds int64 `json:"maxRestoreSeconds,omitempty"`
+}
+
+// An Assertion is a statement of SQL that has to yield true.
+type Assertion struct {
+	Database string `json:"database"`
+	SQL      string `json:"sql"`
 }

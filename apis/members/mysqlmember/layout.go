@@ -18,7 +18,16 @@ const (
 	FolderServer  = "/etc/capstan/tls/server"
 	// FolderAccess holds the verifier of the password of AccountAccess.
 	FolderAccess = "/etc/capstan/access"
+	// FolderBackup holds the Secret that opens the bucket of backups, and FolderBackupKey the key that they are encrypted with.
+	FolderBackup    = "/etc/capstan/backup"
+	FolderBackupKey = "/etc/capstan/backup-key"
+	// FolderSource holds the Secret of the bucket that a generation begins with, and FolderSourceKey the key of what is in it.
+	FolderSource    = "/etc/capstan/source"
+	FolderSourceKey = "/etc/capstan/source-key"
 )
+
+// FileBackupKey is the value of a Secret that is a key of backups.
+const FileBackupKey = "passphrase"
 
 // FileSocket is where the server listens for programs in its pod.
 const FileSocket = FolderSocket + "/mysqld.sock"
@@ -59,6 +68,8 @@ const (
 	AccountMember = "capstan_member"
 	// AccountReplication is what members log in as with their certificate.
 	AccountReplication = "capstan_replication"
+	// AccountBackup is what a pod that takes a backup logs in as with its certificate, to copy the data of a member.
+	AccountBackup = "capstan_backup"
 	// AccountAccess is the login that the provider manages databases, logins and grants with.
 	AccountAccess = "capstan"
 	// AccountExporter is the login of the exporter of metrics, by the socket.
@@ -74,8 +85,13 @@ const (
 	GIDServer    = 999
 )
 
-// MemberCommonName of the members' certificates stands for AccountReplication.
-const MemberCommonName = "capstan-members"
+// Common names of certificates. Each opens no more than its own account.
+const (
+	// MemberCommonName stands for AccountReplication.
+	MemberCommonName = "capstan-members"
+	// BackupCommonName stands for AccountBackup.
+	BackupCommonName = "capstan-backup"
+)
 
 // Reasons of a members.Report that only MySQL's members have.
 const (
