@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/release"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -139,7 +140,7 @@ func TestGroupBackupTakesTime(t *testing.T) {
 		"Direct": {"An engine that sends what members have.", strings.Replace(withBackup(`{}`), "50Gi", "1Ti", 1), 15 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := gather(newWorld(t, tc.spec).request, "v1")
+			s, err := gather(newWorld(t, tc.spec).request, release.Release{Version: "v1"})
 			if err != nil {
 				t.Fatal(err)
 			}
