@@ -8,7 +8,9 @@ type Feature string
 // Features, in the order of that table.
 const (
 	FeatureBackup       Feature = "backups and their verification (`backup`)"
-	FeatureSource       Feature = "start from a backup, or follow another Database (`from`, `promote`)"
+	FeatureBackupVolume Feature = "backups on a volume (`backup.to.volume`)"
+	FeatureSource       Feature = "start from a backup (`from`)"
+	FeatureStandby      Feature = "follow another Database (`from.backup.follow`, `promote`)"
 	FeatureRestore      Feature = "restore in place (`restore`)"
 	FeatureUpgrade      Feature = "upgrade to another version (`version`, `upgrade`)"
 	FeatureDurability   Feature = "other durability than `Synchronous` (`availability.durability`)"
@@ -22,7 +24,7 @@ const (
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
-		FeatureBackup, FeatureSource, FeatureRestore, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
-		FeatureReinitialize, FeatureHooks,
+		FeatureBackup, FeatureBackupVolume, FeatureSource, FeatureStandby, FeatureRestore, FeatureUpgrade, FeatureDurability, FeaturePooler,
+		FeatureExtensions, FeatureReplication, FeatureReinitialize, FeatureHooks,
 	}
 }
