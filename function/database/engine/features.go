@@ -16,13 +16,12 @@ const (
 	FeatureExtensions   Feature = "extensions (`extensions`)"
 	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
 	FeatureReinitialize Feature = "copy a member again on request (`reinitialize`)"
-	FeatureHooks        Feature = "hooks around changes (`maintenance.hooks`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
 		FeatureBackup, FeatureSource, FeatureRestore, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
-		FeatureReinitialize, FeatureHooks,
+		FeatureReinitialize,
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
-	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
@@ -52,9 +51,6 @@ func uses(s *facts.Cluster) []use {
 		add(c.Replication, engine.FeatureReplication, fmt.Sprintf("spec.consumers[%d].replication", i), c.Replication)
 	}
 	add(spec.Reinitialize != nil, engine.FeatureReinitialize, "spec.reinitialize", block)
-	for _, name := range compose.SortedKeys(s.AllHooks()) {
-		add(true, engine.FeatureHooks, name, block)
-	}
 	return all
 }
 

@@ -20,8 +20,6 @@ var lacking = map[engine.Feature]string{
 	engine.FeatureExtensions:   "MySQL has no extensions: remove it",
 	engine.FeatureReplication:  "Capstan gives consumers no changes of MySQL yet: remove it, and let the consumer read the tables, or write to an outbox table that it reads",
 	engine.FeatureReinitialize: "a member of MySQL copies the data by itself when it cannot follow: remove it; to copy a member anyway, remove its volume, see docs/database-runbook.md",
-	engine.FeatureHooks: "the image of MySQL does not run hooks yet: remove it, and run the statement or request yourself: set spec.maintenance.approval to Manual, " +
-		"and approve the change afterwards",
 }
 
 // Lacks is about the first form of this engine: what is not in it comes later.
