@@ -78,7 +78,6 @@ func TestGroupRefuses(t *testing.T) {
 		"Replicates":   {with(group, `consumers: [{name: api}, {name: cdc, replication: true}]`), "UnsupportedByEngine", "spec.consumers[1].replication: "},
 		"Strict":       {with(group, `availability: {durability: Strict}`), "UnsupportedByEngine", `spec.availability.durability: "Strict": a group of MySQL acknowledges`},
 		"Asynchronous": {with(group, `availability: {durability: Asynchronous}`), "UnsupportedByEngine", `spec.availability.durability: "Asynchronous": `},
-		"Reinitialize": {with(group, `reinitialize: {id: a, member: orders-db-b}`), "UnsupportedByEngine", "spec.reinitialize: "},
 		"Version":      {strings.Replace(group, "9.7", "8.4", 1), "VersionUnavailable", `spec.version: "8.4": the platform has no image of this version: choose one of 9.7,`},
 		"OldVersion":   {strings.Replace(group, "9.7", "8.0", 1), "VersionUnavailable", "choose one of 9.7,"},
 		"Form":         {strings.Replace(group, "9.7", "17", 1), "InvalidSpec", `must be a series of MySQL in quotes`},

@@ -50,7 +50,6 @@ func uses(s *facts.Cluster) []use {
 	for i, c := range spec.Consumers {
 		add(c.Replication, engine.FeatureReplication, fmt.Sprintf("spec.consumers[%d].replication", i), c.Replication)
 	}
-	add(spec.Reinitialize != nil, engine.FeatureReinitialize, "spec.reinitialize", block)
 	return all
 }
 
