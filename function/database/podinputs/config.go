@@ -5,6 +5,7 @@ package podinputs
 import (
 	"slices"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/access"
@@ -37,7 +38,7 @@ func MemberFile(s *facts.Cluster) engine.Member {
 		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
 	}
 	if r := s.Spec.Reinitialize; r != nil {
-		m.Reinitialize = &engine.Reinitialize{ID: r.ID, Member: r.Member}
+		m.Reinitialize = &members.Reinitialize{ID: r.ID, Member: r.Member}
 	}
 	r := s.Spec.Replication
 	if r == nil {

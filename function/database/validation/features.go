@@ -11,7 +11,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
-	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
@@ -36,14 +35,11 @@ func uses(s *facts.Cluster) []use {
 		}
 	}
 	spec := s.Spec
-	add(spec.Backup != nil, engine.FeatureBackup, "spec.backup", block)
 	add(backup.IsOnVolume(s), engine.FeatureBackupVolume, volumeField(s), block)
-	add(spec.From != nil, engine.FeatureSource, "spec.from", block)
 	if from := spec.From; from != nil && from.Backup != nil {
 		add(from.Backup.Follow, engine.FeatureStandby, "spec.from.backup.follow", from.Backup.Follow)
 	}
 	add(spec.Promote != nil, engine.FeatureStandby, "spec.promote", block)
-	add(spec.Restore != nil, engine.FeatureRestore, "spec.restore", block)
 	add(spec.Upgrade != nil, engine.FeatureUpgrade, "spec.upgrade", block)
 	data := s.DataVersion()
 	add(data != "" && s.Engine.CompareVersions(data, spec.Version) < 0, engine.FeatureUpgrade, "spec.version", spec.Version)
@@ -55,10 +51,6 @@ func uses(s *facts.Cluster) []use {
 	add(spec.Replication != nil, engine.FeatureReplication, "spec.replication", block)
 	for i, c := range spec.Consumers {
 		add(c.Replication, engine.FeatureReplication, fmt.Sprintf("spec.consumers[%d].replication", i), c.Replication)
-	}
-	add(spec.Reinitialize != nil, engine.FeatureReinitialize, "spec.reinitialize", block)
-	for _, name := range compose.SortedKeys(s.AllHooks()) {
-		add(true, engine.FeatureHooks, name, block)
 	}
 	return all
 }

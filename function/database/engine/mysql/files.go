@@ -85,7 +85,8 @@ func (mySQL) Files(s engine.Server, m engine.Member) map[string]string {
 	return map[string]string{
 		mysqlmember.FileServer: server(s),
 		mysqlmember.FileConfig: encoding.JSON(mysqlmember.Config{
-			Generation: m.Generation, Domain: m.Domain, Volumes: m.Volumes, Backup: backupFile(m.Backup), From: sourceFile(m.From),
+			Generation: m.Generation, Domain: m.Domain, Volumes: m.Volumes, Reinitialize: m.Reinitialize, Backup: backupFile(m.Backup),
+			From: sourceFile(m.From),
 		}),
 	}
 }

@@ -15,13 +15,10 @@ var lacking = map[engine.Feature]string{
 		"latest moment there with spec.from.backup when it is needed",
 	engine.FeatureUpgrade: "Capstan does not bring data of MySQL to another series yet: keep the version of the data, or make another Database of the other " +
 		"version and load a dump there",
-	engine.FeatureDurability:   "a group of MySQL acknowledges a commit when a majority of the members has it, and never otherwise: remove it, or set Synchronous",
-	engine.FeaturePooler:       "Capstan has no poolers for MySQL yet: remove it, and limit the connections in each client, or raise spec.config.max_connections",
-	engine.FeatureExtensions:   "MySQL has no extensions: remove it",
-	engine.FeatureReplication:  "Capstan gives consumers no changes of MySQL yet: remove it, and let the consumer read the tables, or write to an outbox table that it reads",
-	engine.FeatureReinitialize: "a member of MySQL copies the data by itself when it cannot follow: remove it; to copy a member anyway, remove its volume, see docs/database-runbook.md",
-	engine.FeatureHooks: "the image of MySQL does not run hooks yet: remove it, and run the statement or request yourself: set spec.maintenance.approval to Manual, " +
-		"and approve the change afterwards",
+	engine.FeatureDurability:  "a group of MySQL acknowledges a commit when a majority of the members has it, and never otherwise: remove it, or set Synchronous",
+	engine.FeaturePooler:      "Capstan has no poolers for MySQL yet: remove it, and limit the connections in each client, or raise spec.config.max_connections",
+	engine.FeatureExtensions:  "MySQL has no extensions: remove it",
+	engine.FeatureReplication: "Capstan gives consumers no changes of MySQL yet: remove it, and let the consumer read the tables, or write to an outbox table that it reads",
 }
 
 // Lacks is about the first form of this engine: what is not in it comes later.
