@@ -514,7 +514,11 @@ func TestKilled(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	f, ctx := begin(t), t.Context()
 	r := f.open("orders-1", "")
-	b, err := r.Save(ctx, folder(t, map[string]string{"ibdata1": noise(1, 4<<20)}), Backup{Group: group})
+	if err := r.Claim(ctx, group); err != nil {
+		t.Fatal(err)
+	}
+	// After an outage the group has another name.
+	b, err := r.Save(ctx, folder(t, map[string]string{"ibdata1": noise(1, 4<<20)}), Backup{Group: other, Set: sets(t, "1-10")})
 	if err != nil {
 		t.Fatal(err)
 	}
