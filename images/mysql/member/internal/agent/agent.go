@@ -8,6 +8,7 @@
 //
 //	Supervisor       runs the server; others read the one that runs by Child
 //	Keeper           looks at the server and its group, and acts on it; all others read what it saw by Seen
+//	backups.Keeper   archives binary logs; nothing waits for it
 //	report.Reporter  takes reports from all, under a lock
 package agent
 
@@ -19,6 +20,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/health"
@@ -28,6 +30,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/backups"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
@@ -90,6 +93,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		reporter                                        = report.New(own, log, mysqlmember.ReasonServerEnded)
 		look, label, note, status, manage, set, request = loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(),
 			loop.NewWakeup(), loop.NewWakeup()
+		back = loop.NewWakeup()
 	)
 	copies := &certificate.Copies{
 		Members: mysqlmember.FolderMembers, Server: mysqlmember.FolderServer, Link: mysqlmember.FolderTLS, Settle: certificate.Settle,
@@ -100,12 +104,13 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	}
 	keeper := &Keeper{
 		names: c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
-		changed: []loop.Wakeup{label, note, status, manage, request},
+		changed: []loop.Wakeup{label, note, status, manage, request, back},
 	}
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
 	recorder := &Recorder{pod: c.Pod, store: store, seen: keeper.Seen, prove: server.Prove, status: status, log: log}
 	configurer := &Configurer{child: supervisor.Child, seen: keeper.Seen, store: store, server: server, log: log, status: status, started: supervisor.Settings}
 	statusWriter := &StatusWriter{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: configurer.PendingRestart, log: log}
+	archive := backups.New(server, c.Names, func() bool { return supervisor.Child() != nil }, func() bool { return keeper.Seen().Role == members.RoleLeader }, reporter, log)
 	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look, note}}
 	last = func(ctx context.Context) {
 		keeper.publish(Seen{})
@@ -127,6 +132,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(set, configurer.once),
 		loop.Every(request, (&Switcher{pod: c.Pod, store: store, server: server, seen: keeper.Seen, log: log}).once),
 		loop.Every(nil, watcher.once),
+		loop.Every(back, archive.Once),
 		loop.Every(nil, (&Refresher{copies: copies, child: supervisor.Child, server: server, manage: manage, log: log}).once),
 		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
 		loop.Every(nil, (&Watchdog{child: supervisor.Child, server: server, probes: probes, storage: &volume.Responder{Dir: mysqlmember.FolderVolume}}).once),

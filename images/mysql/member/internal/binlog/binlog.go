@@ -20,8 +20,11 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
-// ErrTorn says that a log ends within an event. What was read before it counts.
-var ErrTorn = errors.New("it ends within an event")
+// ErrDamaged says that a log is not as a server wrote it. What was read before counts.
+var ErrDamaged = errors.New("it is damaged")
+
+// ErrTorn says that a log ends within an event. It is an ErrDamaged.
+var ErrTorn = fmt.Errorf("%w: it ends within an event", ErrDamaged)
 
 // A Transaction of a log.
 type Transaction struct {
@@ -59,7 +62,7 @@ type Info struct {
 	Closed bool
 }
 
-// ReadFile reads what the log at a path has. With ErrTorn it has what came before the torn event.
+// ReadFile reads what the log at a path has. With ErrDamaged it has what came before.
 func ReadFile(path string) (Info, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -83,7 +86,7 @@ func Head(path string) (Info, error) {
 	return s.info, nil
 }
 
-// Read what a log has. With ErrTorn it has what came before the torn event.
+// Read what a log has. With ErrDamaged it has what came before.
 func Read(from io.Reader) (Info, error) {
 	var set gtid.Builder
 	s := scanner{from: bufio.NewReaderSize(from, 1<<20)}
@@ -166,7 +169,7 @@ func (s *scanner) scan(each func() bool) error {
 	case encrypted:
 		return errors.New("the server encrypts it, which is not supported: set binlog_encryption to OFF")
 	default:
-		return errors.New("it is no binary log")
+		return fmt.Errorf("%w: it is no binary log", ErrDamaged)
 	}
 	header := make([]byte, headerSize)
 	for first := true; ; first = false {
@@ -180,7 +183,7 @@ func (s *scanner) scan(each func() bool) error {
 		kind, size := header[4], int64(binary.LittleEndian.Uint32(header[9:]))-headerSize
 		switch {
 		case size < 0, first != (kind == typeFormat):
-			return errors.New("it is damaged: an event cannot be what it says")
+			return fmt.Errorf("%w: an event cannot be what it says", ErrDamaged)
 		case first:
 			s.info.Began = time.Unix(int64(binary.LittleEndian.Uint32(header)), 0).UTC()
 		case kind == typeStop, kind == typeRotate:
@@ -208,7 +211,7 @@ func (s *scanner) event(kind byte, body []byte, each func() bool) (bool, error) 
 	switch kind {
 	case typePrevious:
 		if s.info.Previous, err = previous(body); err != nil {
-			return false, fmt.Errorf("it is damaged: %w", err)
+			return false, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		return each(), nil
 	case typeGTID:
@@ -219,11 +222,11 @@ func (s *scanner) event(kind byte, body []byte, each func() bool) (bool, error) 
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("it is damaged: %w", err)
+		return false, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	more := each()
 	if s.bad != nil {
-		return false, fmt.Errorf("it is damaged: %w", s.bad)
+		return false, fmt.Errorf("%w: %w", ErrDamaged, s.bad)
 	}
 	return more, nil
 }
@@ -231,7 +234,7 @@ func (s *scanner) event(kind byte, body []byte, each func() bool) (bool, error) 
 // body of an event behind its header, without its checksum, which must be right.
 func (s *scanner) body(header []byte, size int64) ([]byte, error) {
 	if size > longest {
-		return nil, fmt.Errorf("it is damaged: an event of %d bytes", size)
+		return nil, fmt.Errorf("%w: an event of %d bytes", ErrDamaged, size)
 	}
 	body := make([]byte, min(size, 4<<10))
 	if _, err := io.ReadFull(s.from, body); err != nil {
@@ -247,7 +250,7 @@ func (s *scanner) body(header []byte, size int64) ([]byte, error) {
 	if header[4] == typeFormat {
 		// The algorithm is in front of the checksum, which this event has even if it is none.
 		if len(body) < 5 || body[len(body)-5] > 1 {
-			return nil, errors.New("it is damaged or of an unknown version: its format cannot be understood")
+			return nil, fmt.Errorf("%w: its format cannot be understood", ErrDamaged)
 		}
 		s.sums = body[len(body)-5] == 1
 	}
@@ -256,7 +259,7 @@ func (s *scanner) body(header []byte, size int64) ([]byte, error) {
 	}
 	end := len(body) - crc32.Size
 	if end < 0 {
-		return nil, errors.New("it is damaged: an event without its checksum")
+		return nil, fmt.Errorf("%w: an event without its checksum", ErrDamaged)
 	}
 	head := header
 	if header[4] == typeFormat {
@@ -265,7 +268,7 @@ func (s *scanner) body(header []byte, size int64) ([]byte, error) {
 		head[17] &^= 1
 	}
 	if crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, body[:end]) != binary.LittleEndian.Uint32(body[end:]) {
-		return nil, errors.New("it is damaged: the checksum of an event is wrong")
+		return nil, fmt.Errorf("%w: the checksum of an event is wrong", ErrDamaged)
 	}
 	return body[:end], nil
 }

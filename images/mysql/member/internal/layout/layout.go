@@ -38,6 +38,9 @@ const (
 	Mark = mysqlmember.FolderVolume + "/capstan.json"
 	// Fresh is where data is made. It is renamed to the data folder when it is whole.
 	Fresh = mysqlmember.FolderData + ".new"
+	// Archive is how archiving is, and Scratch for what is on its way to the archive.
+	Archive = mysqlmember.FolderVolume + "/archive.json"
+	Scratch = mysqlmember.FolderVolume + "/archive"
 	// Temporary is for what queries sort and copy.
 	Temporary = mysqlmember.FolderVolume + "/tmp"
 	// Settings is the configuration that the server runs with.
