@@ -51,7 +51,9 @@ type archiver struct {
 }
 
 // forget what the archive has.
-func (a *archiver) forget() { a.stanza, a.archived, a.read, a.since = "", gtid.Set{}, time.Time{}, time.Time{} }
+func (a *archiver) forget() {
+	a.stanza, a.archived, a.read, a.since = "", gtid.Set{}, time.Time{}, time.Time{}
+}
 
 // follow a change of the role: what the archive has is read again by a new leader.
 func (a *archiver) follow(stanza string, leads bool) {

@@ -44,7 +44,7 @@ func previous(body []byte) (gtid.Set, error) {
 // untagged transaction of a Gtid event.
 func untagged(body []byte) (*Transaction, error) {
 	r := reader{rest: body}
-	r.bytes(1) // flags
+	r.bytes(1)                                                     // flags
 	t := &Transaction{Server: r.uuid(), Number: int64(r.fixed(8))} //nolint:gosec // Set refuses what is no number.
 	r.bytes(1 + 8 + 8)                                             // of the logical clock
 	at := r.fixed(7)
