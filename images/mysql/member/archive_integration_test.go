@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
 
@@ -138,8 +139,12 @@ func restorePoint(t *testing.T, c *cluster, _ *writer) {
 		c.eventually("all members have it", 10*time.Second, func() bool { return c.executed(l).Contains(mark) })
 	}
 	var written []members.RestorePoint
-	if _, err := c.repository().ReadObject(t.Context(), "restore-points", &written); err != nil || len(written) != 1 || written[0] != points[0] {
-		t.Errorf("written down is %+v (%v)", written, err)
+	if _, err := c.repository().ReadObject(t.Context(), layout.RestorePoints, &written); err != nil || len(written) != 1 || written[0].Label != points[0].Label {
+		t.Fatalf("written down is %+v (%v)", written, err)
+	}
+	until, err := gtid.Parse(written[0].LSN)
+	if err != nil || !until.Contains(mark) || !c.archived().Contains(until.Minus(mark)) {
+		t.Errorf("what is before it is %v (%v)", until, err)
 	}
 }
 
@@ -162,7 +167,10 @@ func archiveAwayAndFailover(t *testing.T, c *cluster, w *writer) {
 	}
 	c.bucket.Start()
 	c.archives("all is archived", 2*time.Minute)
-	c.eventually("it tells so", 20*time.Second, func() bool { b, _ := c.told(); return b.Archive == members.ArchiveOK && b.Since == "" && b.Message == "" })
+	c.eventually("it tells so", 20*time.Second, func() bool {
+		b, _ := c.told()
+		return b.Archive == members.ArchiveOK && b.Since == "" && b.Message == ""
+	})
 	// Missing transactions would be told by then.
 	time.Sleep(2*time.Minute + 20*time.Second)
 	if b, p := c.told(); b.Dropped != "" || len(p) != 1 {

@@ -60,8 +60,11 @@ func (c *Command) Run(ctx context.Context, log *slog.Logger, version layout.Vers
 			return fmt.Errorf("cannot prepare folders: %w", err)
 		}
 	}
-	// It is of a container that ended before, in the same pod.
+	// It is of a container that ended before, in the same pod, and so is what was on its way to the archive.
 	if err := os.Remove(layout.Stopping); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot prepare folders: %w", err)
+	}
+	if err := os.RemoveAll(layout.Scratch); err != nil {
 		return fmt.Errorf("cannot prepare folders: %w", err)
 	}
 	server, err := mysql.Own()

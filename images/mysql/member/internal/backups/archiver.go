@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
@@ -132,7 +133,8 @@ func (a *archiver) save(ctx context.Context, r Repository, h held, i int, s mysq
 	err := r.SaveLog(ctx, path, l)
 	if errors.Is(err, repository.ErrDiffers) {
 		// This server began its logs again, after it copied the data of another one.
-		l.File = fmt.Sprintf("%s-%d", f.name, f.Began.Unix())
+		base, number, _ := strings.Cut(f.name, ".")
+		l.File = fmt.Sprintf("%s-%d.%s", base, f.Began.Unix(), number)
 		err = r.SaveLog(ctx, path, l)
 	}
 	if errors.Is(context.Cause(ctx), errFull) {

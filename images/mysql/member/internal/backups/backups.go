@@ -201,7 +201,7 @@ func (k *Keeper) follow(ctx context.Context, s mysqlmember.Backup, h held) error
 	var err error
 	if k.archiver.needs(h, s) {
 		var r Repository
-		if r, err = k.Open(ctx, place(s)); err == nil {
+		if r, err = k.Open(ctx, layout.Repository(s)); err == nil {
 			reading, cancel := context.WithTimeout(ctx, limit)
 			err = k.archiver.learn(reading, r, h)
 			cancel()
@@ -256,18 +256,9 @@ func (k *Keeper) missing(h held, n note) note {
 	return n
 }
 
-// place of the Database's repository.
-func place(s mysqlmember.Backup) repository.Place {
-	p := repository.Place{Path: s.Path, Stanza: s.Stanza, Secret: mysqlmember.FolderBackup, Scratch: layout.Scratch}
-	if s.Encrypted {
-		p.Key = mysqlmember.FolderBackupKey
-	}
-	return p
-}
-
 // open the repository, again when its Secrets changed or something failed.
 func (k *Keeper) open(ctx context.Context, config mysqlmember.Config) (Repository, error) {
-	p := place(*config.Backup)
+	p := layout.Repository(*config.Backup)
 	opened := fmt.Sprint(p, content(p.Secret), content(p.Key))
 	if opened != k.opened {
 		k.opened, k.repository = opened, nil

@@ -354,7 +354,7 @@ func TestPoints(t *testing.T) {
 		m.runs(time.Minute + 10*time.Second)
 		points := m.keeper.Reporter.Report().RestorePoints
 		if len(points) != 1 || points[0].Name != "v1" || points[0].LSN != MarkSource("orders-1")+":1" || points[0].Stanza != "orders-1" ||
-			!strings.HasPrefix(points[0].Label, "v1@") || m.backup().RestorePointWait != "" || !strings.Contains(b.has(), points[0].LSN) {
+			!strings.Contains(string(b.objects["restore-points"]), `"lsn":"`+group+":1-3,"+MarkSource("orders-1")+`:1"`) || !strings.HasPrefix(points[0].Label, "v1@") || m.backup().RestorePointWait != "" || !strings.Contains(b.has(), points[0].LSN) {
 			t.Fatalf("with %q in the archive it reports %+v and %+v", b.has(), points, m.backup())
 		}
 		m.config.Backup.RestorePoint = "v2"

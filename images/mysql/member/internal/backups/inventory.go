@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
 
@@ -74,10 +75,6 @@ func keyTrouble(err error) string {
 // verifiedEvery is how often the leader reads the results of verifications.
 const verifiedEvery = time.Minute
 
-// ObjectVerification has the results of verifications of a stanza. The leader reads them there, because the pod that verifies reaches nothing
-// else.
-func ObjectVerification(stanza string) string { return "verification/" + stanza }
-
 // A verification is what is known of verifications of backups, as of asked.
 type verification struct {
 	report members.VerificationReport
@@ -97,7 +94,7 @@ func (v *verification) read(ctx context.Context, r Repository, s mysqlmember.Bac
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var report members.VerificationReport
-	if _, err := r.ReadObject(ctx, ObjectVerification(s.Stanza), &report); err != nil {
+	if _, err := r.ReadObject(ctx, layout.Verification(s), &report); err != nil {
 		log.Warn("cannot read the results of verifications of backups", "error", err)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -104,5 +103,12 @@ func (r *reader) file(f mysql.LogFile) (file, error) {
 	return file{Info: info, name: f.Name, size: f.Size, written: stat.ModTime()}, nil
 }
 
-// gone reports whether a file was removed while it was read.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// until a transaction of a closed log, all that was executed, with it.
+func (r *reader) until(h held, mark gtid.Set) (gtid.Set, error) {
+	for _, f := range h.closed {
+		if f.Set.Contains(mark) {
+			return binlog.UntilFile(filepath.Join(r.folder, f.name), mark)
+		}
+	}
+	return gtid.Set{}, fmt.Errorf("no binary log has the transaction %s any more", mark)
+}

@@ -16,28 +16,33 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 )
 
-const (
-	// keptPoints are written down, so that a name that is still requested is not given twice, and reportedPoints reported.
-	keptPoints, reportedPoints = 1000, 16
-	// ObjectPoints has the restore points of all stanzas of a repository. It is the only memory of them: like backups, it outlasts members,
-	// volumes and the Database.
-	ObjectPoints = "restore-points"
-)
+// keptPoints are written down, so that a name that is still requested is not given twice, and reportedPoints reported.
+const keptPoints, reportedPoints = 1000, 16
 
 // MarkSource numbers the transactions that mark the restore points of a stanza.
 func MarkSource(stanza string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("capstan.dev/restore-points/"+stanza)).String()
 }
 
-// points of a repository. The zero value has read none.
+// A point is a restore point as it is written down, where its LSN has all transactions up to it. A report has Mark there, which is shorter.
+type point struct {
+	members.RestorePoint
+
+	// Mark is its own transaction.
+	Mark string `json:"mark"`
+}
+
+// points of a repository, in the object layout.RestorePoints. It is the only memory of them: like backups, it outlasts members, volumes and the
+// Database. The zero value has read none.
 type points struct {
 	// stanza that they were read for, and all that there are.
 	stanza string
-	all    []members.RestorePoint
+	all    []point
 	// made was made here and is not written down yet. Its transaction is mark.
-	made *members.RestorePoint
+	made *point
 	mark gtid.Set
 	// wait is why the requested one does not exist; "" when it does, and when none is requested.
 	wait string
@@ -63,8 +68,8 @@ func (p *points) try(ctx context.Context, k *Keeper, r Repository, h held, s mys
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if p.stanza != s.Stanza {
-		var all []members.RestorePoint
-		if _, err := r.ReadObject(ctx, ObjectPoints, &all); err != nil {
+		var all []point
+		if _, err := r.ReadObject(ctx, layout.RestorePoints, &all); err != nil {
 			return err
 		}
 		*p = points{stanza: s.Stanza, all: all}
@@ -73,7 +78,7 @@ func (p *points) try(ctx context.Context, k *Keeper, r Repository, h held, s mys
 		p.made = nil
 		return nil
 	}
-	if i := slices.IndexFunc(p.all, func(one members.RestorePoint) bool { return one.Name == s.RestorePoint }); i >= 0 {
+	if i := slices.IndexFunc(p.all, func(one point) bool { return one.Name == s.RestorePoint }); i >= 0 {
 		p.made = nil
 		if p.all[i].Stanza != s.Stanza {
 			return fmt.Errorf("the name was given at %s, to the data whose backups are in %s: choose another name", p.all[i].At, p.all[i].Stanza)
@@ -96,9 +101,16 @@ func (p *points) try(ctx context.Context, k *Keeper, r Repository, h held, s mys
 	if r == nil {
 		return errWaits
 	}
+	if p.made.LSN == "" {
+		before, err := k.archiver.reader.until(h, p.mark)
+		if err != nil {
+			return err
+		}
+		p.made.LSN = before.String()
+	}
 	all := append(slices.Clone(p.all), *p.made)
 	all = all[max(0, len(all)-keptPoints):]
-	if err := r.WriteObject(ctx, ObjectPoints, all); err != nil {
+	if err := r.WriteObject(ctx, layout.RestorePoints, all); err != nil {
 		return err
 	}
 	p.all, p.made = all, nil
@@ -121,11 +133,10 @@ func (p *points) make(ctx context.Context, server Server, log *slog.Logger, h he
 	}
 	p.mark = mark.Set()
 	// The label is another one at each try, so that one that was made and not written down is never taken for it.
-	p.made = &members.RestorePoint{
-		Name: s.RestorePoint, Label: s.RestorePoint + "@" + strconv.FormatInt(at.UnixMilli(), 36), Stanza: s.Stanza,
-		At: at.UTC().Format(time.RFC3339), LSN: p.mark.String(),
-	}
-	log.Info("made a restore point", "name", s.RestorePoint, "label", p.made.Label, "transaction", p.made.LSN)
+	p.made = &point{members.RestorePoint{
+		Name: s.RestorePoint, Label: s.RestorePoint + "@" + strconv.FormatInt(at.UnixMilli(), 36), Stanza: s.Stanza, At: at.UTC().Format(time.RFC3339),
+	}, p.mark.String()}
+	log.Info("made a restore point", "name", s.RestorePoint, "label", p.made.Label, "transaction", p.made.Mark)
 	return errWaits
 }
 
@@ -141,7 +152,8 @@ func (p *points) restorable(earliest, asked string) []members.RestorePoint {
 		if err != nil || r.Stanza != p.stanza || at.Before(from) || i < len(p.all)-reportedPoints && r.Name != asked {
 			continue
 		}
-		out = append(out, r)
+		r.LSN = r.Mark
+		out = append(out, r.RestorePoint)
 	}
 	return out
 }

@@ -128,6 +128,29 @@ func After(from io.Reader, moment time.Time) (Transaction, bool, error) {
 	return *first, true, nil
 }
 
+// UntilFile reads what had been executed with and before a transaction of the log at a path. It is all of the log if the log has no such.
+func UntilFile(path string, mark gtid.Set) (gtid.Set, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return gtid.Set{}, fmt.Errorf("cannot read a binary log: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	var set gtid.Builder
+	s := scanner{from: bufio.NewReaderSize(f, 1<<20)}
+	err = s.scan(func() bool {
+		if s.at == nil {
+			return true
+		}
+		s.bad = set.Add(s.at.Server, s.at.Tag, s.at.Number, s.at.Number)
+		one, err := s.at.Set()
+		return err == nil && !mark.Contains(one)
+	})
+	if err != nil {
+		return gtid.Set{}, fmt.Errorf("cannot read a binary log: %w", err)
+	}
+	return s.info.Previous.Union(set.Set()), nil
+}
+
 const (
 	magic      = "\xfebin"
 	encrypted  = "\xfdbin"

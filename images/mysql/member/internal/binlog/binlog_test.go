@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
 // Servers in testdata, which has logs that a server of 9.7.4 wrote one after the other.
@@ -132,6 +134,23 @@ func TestAfter(t *testing.T) {
 				t.Errorf("%s: (%v) -want +got:\n%s", tc.reason, err, diff)
 			}
 		})
+	}
+}
+
+func TestUntil(t *testing.T) {
+	for mark, want := range map[string]string{
+		own + ":payroll:1": own + ":1-2:payroll:1",
+		own + ":3":         own + ":1-3:payroll:1",
+		other + ":7":       other + ":7," + own + ":1-3:b:1:payroll:1",
+		other + ":8":       other + ":7," + own + ":1-3:b:1:payroll:1",
+	} {
+		set, err := gtid.Parse(mark)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := UntilFile("testdata/binlog.000002", set); err != nil || got.String() != want {
+			t.Errorf("until %s it has %q (%v), want %q", mark, got, err, want)
+		}
 	}
 }
 
