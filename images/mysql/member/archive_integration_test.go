@@ -5,12 +5,14 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
@@ -99,26 +101,22 @@ func leaderArchives(t *testing.T, c *cluster, _ *writer) {
 			t.Errorf("the follower %s tells %+v", l, r.Backup)
 		}
 	}
-	data := filepath.Join(t.TempDir(), "data")
-	if err := os.MkdirAll(data, 0o755); err != nil {
-		t.Fatal(err)
+	saved := repository.Backup{
+		Label: "a-backup", Stanza: c.config.Backup.Stanza, Series: "9.7", Version: "9.7.4", Began: time.Now(), Ended: time.Now(), Set: c.executed(c.leader()),
+		Group: c.identify("a").GroupName(c.config.Generation), Size: 4711, Added: 815,
 	}
-	if err := os.WriteFile(filepath.Join(data, "ibdata1"), []byte("what a copy has"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	set := c.executed(c.leader())
-	began := time.Now()
-	saved, err := c.repository().Save(t.Context(), data, repository.Backup{
-		Stanza: c.config.Backup.Stanza, Series: "9.7", Version: "9.7.4", Began: began, Ended: time.Now(), Set: set,
-		Group: c.identify("a").GroupName(c.config.Generation),
-	})
+	raw, err := json.Marshal(saved)
 	if err != nil {
+		t.Fatal(err)
+	}
+	key := strings.TrimPrefix(c.config.Backup.Path, "/") + "/backup/" + saved.Stanza + "/" + saved.Label + ".json"
+	if _, err := c.bucket.client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucketName), Key: &key, Body: bytes.NewReader(raw)}); err != nil {
 		t.Fatal(err)
 	}
 	took := c.eventually("the backup is told", 2*time.Minute, func() bool { b, _ := c.told(); return b.Label == saved.Label })
 	b, _ := c.told()
 	t.Logf("told after %s: %+v", took, b)
-	if b.Type != "full" || b.Size == 0 || b.Began == "" || b.Ended == "" || b.Earliest != b.Ended {
+	if b.Type != "full" || b.Size != saved.Size || b.Added != saved.Added || b.Began == "" || b.Ended == "" || b.Earliest != b.Ended {
 		t.Errorf("it tells %+v of %+v", b, saved)
 	}
 }
@@ -223,5 +221,5 @@ func droppedBacklog(t *testing.T, c *cluster, w *writer) {
 		missing := want.Minus(c.archived()).Minus(before)
 		return b.Archive == members.ArchiveOK && !missing.Empty() && b.Dropped != "" && c.archived().Contains(want.Minus(missing))
 	})
-	t.Log(fmt.Sprintf("the archive lacks %s", want.Minus(c.archived())))
+	t.Logf("the archive lacks %s", want.Minus(c.archived()))
 }
