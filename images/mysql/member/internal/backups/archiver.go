@@ -27,7 +27,7 @@ const (
 	// saveLimit and leastRate are how long one log may take: some time, and more when it is large.
 	saveLimit = time.Minute
 	leastRate = 1 << 20
-	// readEvery is how often a follower reads what the archive has, while it waits to remove logs.
+	// readEvery is how often a standby reads what the archive has, while it waits to remove logs.
 	readEvery = 10 * time.Minute
 	// firstCheck is how long after it became the leader a member looks for missing transactions first.
 	firstCheck = 2 * time.Minute
@@ -47,7 +47,7 @@ type archiver struct {
 	stanza   string
 	archived gtid.Set
 	read     time.Time
-	// leads since; zero for a follower.
+	// since when this member is the leader; zero for a standby.
 	since time.Time
 }
 
@@ -77,7 +77,7 @@ func (a *archiver) learn(ctx context.Context, r Repository, h held) error {
 		all = append(all, continuity.Log{Previous: l.Previous, Set: l.Set})
 	}
 	if !a.since.IsZero() {
-		// A follower may be behind, and counts all.
+		// A standby may be behind, and counts all.
 		all = continuity.Of(h.Executed.Union(h.Received), all)
 	}
 	a.archived, a.read = continuity.Archived(all), time.Now()
@@ -200,7 +200,7 @@ func (a *archiver) purge(ctx context.Context, h held, n int) error {
 	return a.server.PurgeBefore(ctx, h.Files[n].Name)
 }
 
-// needs reports whether a follower has to know what the archive has: it has logs to remove that the archive lacked when it was read.
+// needs reports whether a standby has to know what the archive has: it has logs to remove that the archive lacked when it was read.
 func (a *archiver) needs(h held, s mysqlmember.Backup) bool {
 	if !a.read.IsZero() && time.Since(a.read) < readEvery {
 		return false

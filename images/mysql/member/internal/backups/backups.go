@@ -61,7 +61,7 @@ type Keeper struct {
 	// Config reads what the member has to know, and Group is the name that the group of a generation begins with.
 	Config func() (mysqlmember.Config, error)
 	Group  func(generation int) string
-	// Runs and Leads report whether the server runs, and whether this member is the leader.
+	// `Runs` and `Leads` report whether the server runs, and whether this member is the leader.
 	Runs, Leads func() bool
 	// Open a repository.
 	Open func(context.Context, repository.Place) (Repository, error)

@@ -68,7 +68,7 @@ func stamp(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// ends of a connection, of which the near one is another at each try.
+// ends of a connection, and the near one is another at each try.
 var ends = regexp.MustCompile(`\S+->(\S+)`)
 
 // lasting text of an error, the same as long as its cause is.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binlog reads which transactions a binary log has and when they were committed. It understands the events that tell this and
-// passes over all others, so a log of any size takes one pass and little memory.
+// Package binlog reads which transactions a binary log has and when they were committed. It understands the events that have this and
+// skips all others, so a log of any size takes one pass and little memory.
 //
-// mysqlbinlog would decode each row of each transaction for it, and tells a person about it, in another form in each series. The events that
+// mysqlbinlog would decode each row of each transaction for it, and writes it for people, in another form in each series. The events that
 // are read here are the interface of replication between series.
 package binlog
 
@@ -228,7 +228,7 @@ func (s *scanner) scan(each func() bool) error {
 	}
 }
 
-// event of a type that is read. It reports whether scanning goes on.
+// event of a type that is read. It reports whether scanning continues.
 func (s *scanner) event(kind byte, body []byte, each func() bool) (bool, error) {
 	var err error
 	switch kind {

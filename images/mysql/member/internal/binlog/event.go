@@ -17,7 +17,7 @@ import (
 var errShort = errors.New("an event is shorter than what it has")
 
 // previous transactions of a Previous_gtids event: a number of sources, each with its intervals. Since 8.3 sources may have tags, which the
-// first and the last byte of that number tell.
+// first and the last byte of that number show.
 func previous(body []byte) (gtid.Set, error) {
 	r := reader{rest: body}
 	n := r.fixed(8)
@@ -48,7 +48,7 @@ func untagged(body []byte) (*Transaction, error) {
 	t := &Transaction{Server: r.uuid(), Number: int64(r.fixed(8))} //nolint:gosec // Set refuses what is no number.
 	r.bytes(1 + 8 + 8)                                             // of the logical clock
 	at := r.fixed(7)
-	// The highest bit tells that the time of another server follows: the one that the client committed at.
+	// The highest bit shows that the time of another server follows: the one that the client committed at.
 	if at&(1<<55) != 0 {
 		at &^= 1 << 55
 		if original := r.fixed(7); original != 0 { // 0: unknown

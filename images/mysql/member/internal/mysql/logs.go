@@ -92,7 +92,7 @@ func (s *Server) PurgeBefore(ctx context.Context, file string) error {
 
 // Mark the moment by an empty transaction of its own, with an id that none has. All members get it.
 func (s *Server) Mark(ctx context.Context, server string, number int64) error {
-	// The session must not go on with this id, even if the transaction fails.
+	// The session must not continue with this id, even if the transaction fails.
 	return s.in(ctx, "mark the moment", func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, fmt.Sprintf("SET SESSION gtid_next = %s; BEGIN; COMMIT", text(fmt.Sprintf("%s:%d", server, number))))
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
