@@ -66,7 +66,7 @@ func (a *archiver) follow(stanza string, leads bool) {
 	}
 }
 
-// learn what the archive has.
+// learn what needs not be brought to the archive: what it has, and what the oldest backup has, because nothing before that is kept.
 func (a *archiver) learn(ctx context.Context, r Repository, h held) error {
 	logs, err := r.Logs(ctx)
 	if err != nil {
@@ -75,6 +75,13 @@ func (a *archiver) learn(ctx context.Context, r Repository, h held) error {
 	all := make([]continuity.Log, 0, len(logs))
 	for _, l := range logs {
 		all = append(all, continuity.Log{Previous: l.Previous, Set: l.Set})
+	}
+	backups, err := r.Backups(ctx)
+	if err != nil {
+		return err
+	}
+	if len(backups) > 0 {
+		all = append(all, continuity.Log{Set: backups[0].Set})
 	}
 	if !a.since.IsZero() {
 		// A standby may be behind, and counts all.
@@ -95,18 +102,34 @@ func (a *archiver) rotate(ctx context.Context, h held, atOnce bool) (held, error
 	return a.reader.read(ctx, a.server)
 }
 
-// bring all closed logs to the archive that have something which it lacks. It ends with errFull when meanwhile more waits than may.
-func (a *archiver) bring(ctx context.Context, r Repository, h held, s mysqlmember.Backup) error {
+// guard what may take long: the context ends with errFull when meanwhile more waits than may.
+func (a *archiver) guard(ctx context.Context, h held, s mysqlmember.Backup) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	archived := a.archived
+	go loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
+		logs, err := a.server.Logs(ctx)
+		if err == nil && a.full(s, waiting(archived, held{Logs: logs, closed: h.closed, open: h.open})) {
+			cancel(errFull)
+		}
+		return backlogEvery
+	})
+	return ctx, cancel
+}
+
+// bring all closed logs to the archive that have something which it lacks.
+func (a *archiver) bring(ctx context.Context, r Repository, h held) error {
 	if a.read.IsZero() {
-		if err := a.learn(ctx, r, h); err != nil {
+		learning, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		if err := a.learn(learning, r, h); err != nil {
 			return err
 		}
 	}
-	for i, f := range h.closed {
+	for _, f := range h.closed {
 		if a.archived.Contains(f.Set) {
 			continue
 		}
-		if err := a.save(ctx, r, h, i, s); err != nil {
+		if err := a.save(ctx, r, h.Server, f); err != nil {
 			return fmt.Errorf("cannot archive %s: %w", f.name, err)
 		}
 		a.archived = a.archived.Union(f.Set)
@@ -114,21 +137,11 @@ func (a *archiver) bring(ctx context.Context, r Repository, h held, s mysqlmembe
 	return nil
 }
 
-// save one closed log.
-func (a *archiver) save(ctx context.Context, r Repository, h held, i int, s mysqlmember.Backup) error {
-	f := h.closed[i]
-	ctx, end := context.WithTimeout(ctx, saveLimit+time.Duration(f.size/leastRate)*time.Second)
-	defer end()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	archived := a.archived
-	go loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
-		if logs, err := a.server.Logs(ctx); err == nil && a.full(s, waiting(archived, held{Logs: logs, closed: h.closed, open: h.open})) {
-			cancel(errFull)
-		}
-		return backlogEvery
-	})
-	l := repository.Log{Server: h.Server, File: f.name, Previous: f.Previous, Set: f.Set, First: f.First, Last: f.Last}
+// save one closed log of a server.
+func (a *archiver) save(ctx context.Context, r Repository, server string, f file) error {
+	ctx, cancel := context.WithTimeout(ctx, saveLimit+time.Duration(f.size/leastRate)*time.Second)
+	defer cancel()
+	l := repository.Log{Server: server, File: f.name, Previous: f.Previous, Set: f.Set, First: f.First, Last: f.Last}
 	path := filepath.Join(a.reader.folder, f.name)
 	err := r.SaveLog(ctx, path, l)
 	if errors.Is(err, repository.ErrDiffers) {
@@ -136,9 +149,6 @@ func (a *archiver) save(ctx context.Context, r Repository, h held, i int, s mysq
 		base, number, _ := strings.Cut(f.name, ".")
 		l.File = fmt.Sprintf("%s-%d.%s", base, f.Began.Unix(), number)
 		err = r.SaveLog(ctx, path, l)
-	}
-	if errors.Is(context.Cause(ctx), errFull) {
-		return errFull
 	}
 	return err
 }

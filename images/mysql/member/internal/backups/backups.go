@@ -30,7 +30,7 @@ const (
 	failedEvery = 15 * time.Second
 	followEvery = time.Minute
 	// limit of one request to the repository, and serverLimit of one to the server.
-	limit       = time.Minute
+	limit       = 30 * time.Second
 	serverLimit = 10 * time.Second
 )
 
@@ -63,8 +63,9 @@ type Keeper struct {
 	Group  func(generation int) string
 	// `Runs` and `Leads` report whether the server runs, and whether this member is the leader.
 	Runs, Leads func() bool
-	// Open a repository.
-	Open func(context.Context, repository.Place) (Repository, error)
+	// Open the repository at a Place.
+	Place func(mysqlmember.Backup) repository.Place
+	Open  func(context.Context, repository.Place) (Repository, error)
 	// NearlyFull reports whether the volume has little room left.
 	NearlyFull func() bool
 	// Data is the folder of the server, and Note the file that says how archiving is.
@@ -74,7 +75,7 @@ type Keeper struct {
 	inventory    inventory
 	points       points
 	verification verification
-	// repository that was opened, for what; nil after a failure.
+	// repository that was opened, for what.
 	repository Repository
 	opened     string
 	// key is what is wrong with the key, if anything is.
@@ -87,7 +88,7 @@ type Keeper struct {
 func New(server *mysql.Server, names layout.Names, runs, leads func() bool, reporter *report.Reporter, log *slog.Logger) *Keeper {
 	return &Keeper{
 		Server: server, Reporter: reporter, Log: log, Config: layout.ReadConfig, Group: names.GroupName, Runs: runs, Leads: leads,
-		NearlyFull: nearlyFull, Data: mysqlmember.FolderData, Note: layout.Archive,
+		NearlyFull: nearlyFull, Data: mysqlmember.FolderData, Note: layout.Archive, Place: layout.Repository,
 		Open: func(ctx context.Context, p repository.Place) (Repository, error) { return repository.Open(ctx, p) },
 	}
 }
@@ -167,21 +168,52 @@ func (k *Keeper) keep(ctx context.Context, config mysqlmember.Config, n note, le
 	if !leads {
 		return followEvery, n.fails(nil), k.follow(ctx, s, h)
 	}
-	r, trouble := k.open(ctx, config)
-	k.inventory.ask(ctx, r, trouble)
-	n, h, err = k.archive(ctx, r, trouble, s, n, h)
-	if k.key = keyTrouble(err); err != nil {
-		k.repository = nil
-	}
-	k.verification.read(ctx, r, s, k.Log)
-	k.points.name(ctx, k, r, h, s)
-	switch {
-	case err != nil:
+	asking, cancel := context.WithTimeout(ctx, serverLimit)
+	h, err = k.archiver.rotate(asking, h, k.points.waits(k.archiver.archived))
+	cancel()
+	if err != nil {
 		return failedEvery, n, err
-	case k.points.made != nil:
+	}
+	n, err = k.lead(ctx, config, n, h)
+	if k.key = keyTrouble(err); err != nil {
+		return failedEvery, n, err
+	}
+	if k.points.made != nil {
 		return soon, n, nil
 	}
 	return leadEvery, n, nil
+}
+
+// lead: archive what is closed, read what the repository has, and drop what may not wait. It returns how archiving is after that.
+func (k *Keeper) lead(ctx context.Context, config mysqlmember.Config, n note, h held) (note, error) {
+	s := *config.Backup
+	guarded, cancel := k.archiver.guard(ctx, h, s)
+	r, err := k.open(guarded, config)
+	k.inventory.ask(guarded, r, err)
+	if err == nil {
+		err = k.archiver.bring(guarded, r, h)
+	}
+	full := errors.Is(context.Cause(guarded), errFull)
+	if full {
+		err = nil
+	} else {
+		n = n.fails(err)
+		k.verification.read(guarded, r, s, k.Log)
+	}
+	cancel(nil)
+	// What was written meanwhile counts.
+	if now, err := k.archiver.reader.read(ctx, k.Server); err == nil {
+		h = now
+	}
+	k.points.name(ctx, k, r, h, s)
+	dropped, terr := k.archiver.tidy(ctx, h, s)
+	if dropped {
+		n = n.drops()
+	}
+	if err == nil && !full {
+		n = k.missing(h, n)
+	}
+	return n, errors.Join(err, terr)
 }
 
 // look at the logs, which the program alone removes.
@@ -201,7 +233,7 @@ func (k *Keeper) follow(ctx context.Context, s mysqlmember.Backup, h held) error
 	var err error
 	if k.archiver.needs(h, s) {
 		var r Repository
-		if r, err = k.Open(ctx, layout.Repository(s)); err == nil {
+		if r, err = k.Open(ctx, k.Place(s)); err == nil {
 			reading, cancel := context.WithTimeout(ctx, limit)
 			err = k.archiver.learn(reading, r, h)
 			cancel()
@@ -209,38 +241,6 @@ func (k *Keeper) follow(ctx context.Context, s mysqlmember.Backup, h held) error
 	}
 	_, tidied := k.archiver.tidy(ctx, h, s)
 	return errors.Join(err, tidied)
-}
-
-// archive what is due. It returns how archiving is after that, and the logs that are left.
-func (k *Keeper) archive(ctx context.Context, r Repository, trouble error, s mysqlmember.Backup, n note, h held) (note, held, error) {
-	asking, cancel := context.WithTimeout(ctx, limit)
-	h, err := k.archiver.rotate(asking, h, k.points.waits(k.archiver.archived))
-	cancel()
-	if err != nil {
-		return n, h, err
-	}
-	if err = trouble; err == nil {
-		err = k.archiver.bring(ctx, r, h, s)
-	}
-	full := errors.Is(err, errFull)
-	if !full {
-		n = n.fails(err)
-	}
-	// What was written meanwhile counts.
-	if now, lerr := k.archiver.reader.read(ctx, k.Server); lerr == nil {
-		h = now
-	}
-	dropped, terr := k.archiver.tidy(ctx, h, s)
-	if dropped {
-		n = n.drops()
-	}
-	if err == nil {
-		n = k.missing(h, n)
-	}
-	if full {
-		err = nil
-	}
-	return n, h, errors.Join(err, terr)
 }
 
 // missing transactions are noted, once after each backup.
@@ -256,12 +256,12 @@ func (k *Keeper) missing(h held, n note) note {
 	return n
 }
 
-// open the repository, again when its Secrets changed or something failed.
+// open the repository, again when its Secrets changed or its backups vanished: it is another bucket then, or an empty one.
 func (k *Keeper) open(ctx context.Context, config mysqlmember.Config) (Repository, error) {
-	p := layout.Repository(*config.Backup)
+	p := k.Place(*config.Backup)
 	opened := fmt.Sprint(p, content(p.Secret), content(p.Key))
-	if opened != k.opened {
-		k.opened, k.repository = opened, nil
+	if opened != k.opened || k.inventory.vanished {
+		k.opened, k.repository, k.inventory.vanished = opened, nil, false
 		k.inventory.asked, k.archiver.read, k.points.stanza = time.Time{}, time.Time{}, ""
 	}
 	if k.repository != nil {

@@ -27,7 +27,7 @@ func each(t *testing.T, do func(t *testing.T, m *member, b *bucket)) {
 		b := newBucket()
 		m := newMember(t, newDisk(t, "a", gtid.Set{}), b)
 		m.commit(3)
-		b.backup("first", m.logs.Executed)
+		b.backup("first", numbers(t, group, 1, 1))
 		m.runs(5 * time.Minute)
 		b.asked()
 		do(t, m, b)
@@ -236,7 +236,7 @@ func TestOff(t *testing.T) {
 
 func TestKey(t *testing.T) {
 	each(t, func(t *testing.T, m *member, b *bucket) {
-		m.config.Backup.Encrypted = true
+		m.place.Key = "another"
 		b.opening = &repository.NotReady{Message: "the backups were made with another key: bring it back", Key: members.KeyMismatch}
 		m.commit(1)
 		m.runs(3 * time.Minute)
@@ -244,7 +244,7 @@ func TestKey(t *testing.T) {
 		if got.Key != members.KeyMismatch || got.Archive != members.ArchiveFailing || !strings.Contains(got.Message, "another key") || got.Label != "first" {
 			t.Errorf("it reports %+v", got)
 		}
-		b.opening = nil
+		b.opening, m.place.Key = nil, ""
 		m.runs(time.Minute)
 		if got := m.backup(); got.Key != "" || got.Archive != members.ArchiveOK || b.has() != group+":1-4" {
 			t.Errorf("with %q in the archive it reports %+v", b.has(), got)
@@ -269,7 +269,7 @@ func TestFollower(t *testing.T) {
 		if next.names() != "1 2 3" {
 			t.Errorf("the archive lacks its logs, and only %s are left", next.names())
 		}
-		if got := b.asked(); got["logs"] > 61 || len(got) > 1 {
+		if got := b.asked(); got["logs"] > 61 || got["backups"] > 61 || len(got) > 2 {
 			t.Errorf("it asks for %v", got)
 		}
 		m.commit(3)
@@ -315,6 +315,35 @@ func TestDamaged(t *testing.T) {
 		m.runs(5 * time.Minute)
 		if got := m.backup(); got.Archive != members.ArchiveOK || got.Dropped == "" || b.has() != group+":1-3:6-7" {
 			t.Errorf("with %q in the archive it reports %+v", b.has(), got)
+		}
+	})
+}
+
+// TestExpired: what the oldest backup has is not brought to the archive again, and a standby may remove it.
+func TestExpired(t *testing.T) {
+	each(t, func(t *testing.T, m *member, b *bucket) {
+		b.backups, b.logs = nil, nil
+		b.backup("second", m.logs.Executed)
+		next := newMember(t, newDisk(t, "b", gtid.Set{}), b)
+		next.leads = false
+		next.commit(3)
+		_ = next.Rotate(t.Context())
+		again := newMember(t, m.disk, b)
+		again.runs(30 * time.Hour)
+		next.runs(30 * time.Hour)
+		if b.has() != "" || next.names() != "2" || again.backup().Dropped != "" {
+			t.Errorf("the archive has %q, the standby the files %s, and the leader reports %+v", b.has(), next.names(), again.backup())
+		}
+	})
+}
+
+// TestVanished: a bucket that was emptied begins again with what members have.
+func TestVanished(t *testing.T) {
+	each(t, func(t *testing.T, m *member, b *bucket) {
+		b.backups, b.logs = nil, nil
+		m.runs(5 * time.Minute)
+		if got := b.asked(); got["claim"] != 1 || b.has() != group+":1-3" {
+			t.Errorf("with %q in the archive it asked for %v", b.has(), got)
 		}
 	})
 }

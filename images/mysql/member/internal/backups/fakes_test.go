@@ -259,7 +259,7 @@ type member struct {
 	config mysqlmember.Config
 	leads  bool
 	full   bool
-	due    time.Time
+	place  repository.Place
 }
 
 func newMember(t *testing.T, d *disk, b *bucket) *member {
@@ -272,7 +272,8 @@ func newMember(t *testing.T, d *disk, b *bucket) *member {
 		Server: d, Reporter: report.New(nil, log), Log: log, Data: d.dir, Note: filepath.Join(t.TempDir(), "archive.json"),
 		Config: func() (mysqlmember.Config, error) { return m.config, nil }, Group: func(int) string { return group },
 		Runs: func() bool { return true }, Leads: func() bool { return m.leads }, NearlyFull: func() bool { return m.full },
-		Open: func(context.Context, repository.Place) (Repository, error) { return b, b.opening },
+		Place: func(mysqlmember.Backup) repository.Place { return m.place },
+		Open:  func(context.Context, repository.Place) (Repository, error) { return b, b.opening },
 	}
 	return m
 }

@@ -23,6 +23,8 @@ type inventory struct {
 	facts members.BackupReport
 	last  *repository.Backup
 	asked time.Time
+	// vanished reports that there were backups before, and are none now.
+	vanished bool
 }
 
 // ask the repository which backups there are, if it is due. trouble is why it cannot be asked.
@@ -48,7 +50,7 @@ func (v *inventory) read(ctx context.Context, r Repository) error {
 		return err
 	}
 	facts := members.BackupReport{Asked: true}
-	v.last = nil
+	v.vanished, v.last = v.last != nil && len(all) == 0, nil
 	if len(all) > 0 {
 		last := all[len(all)-1]
 		facts.Label, facts.Type, facts.Size, facts.Added = last.Label, typeFull, last.Size, last.Added
