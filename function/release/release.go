@@ -16,7 +16,7 @@ type Release struct {
 }
 
 // Image of a repository, as in ghcr.io/capstan-dev/companion. One that was released with the function is named by its digest, too, so that
-// whoever can write to the registry cannot replace it. Repositories of a platform may have other builds of the same version.
+// a write to the registry cannot replace it. Repositories of a platform may have other builds of the same version.
 func (r Release) Image(repository string) string {
 	image := repository + ":" + r.Version
 	for released := range strings.FieldsSeq(r.Digests) {
