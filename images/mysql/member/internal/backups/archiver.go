@@ -106,13 +106,18 @@ func (a *archiver) rotate(ctx context.Context, h held, atOnce bool) (held, error
 func (a *archiver) guard(ctx context.Context, h held, s mysqlmember.Backup) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	archived := a.archived
-	go loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
-		logs, err := a.server.Logs(ctx)
-		if err == nil && a.full(s, waiting(archived, held{Logs: logs, closed: h.closed, open: h.open})) {
-			cancel(errFull)
+	// A query that is under way when the context ends would cost its session.
+	asking := context.WithoutCancel(ctx)
+	go func() {
+		for loop.Sleep(ctx, backlogEvery); ctx.Err() == nil; loop.Sleep(ctx, backlogEvery) {
+			one, end := context.WithTimeout(asking, serverLimit)
+			logs, err := a.server.Logs(one)
+			end()
+			if err == nil && a.full(s, waiting(archived, held{Logs: logs, closed: h.closed, open: h.open})) {
+				cancel(errFull)
+			}
 		}
-		return backlogEvery
-	})
+	}()
 	return ctx, cancel
 }
 
