@@ -192,6 +192,7 @@ func TestRealServer(t *testing.T) {
 	t.Run("Away", func(t *testing.T) {
 		r.bucket.Stop()
 		r.server.SQL("INSERT INTO shop.ledger VALUES (2, 'two')", "FLUSH BINARY LOGS")
+		r.keeper.inventory.asked = time.Time{}
 		r.keeper.Once(ctx)
 		first := r.told()
 		r.keeper.Once(ctx)
