@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -77,6 +78,10 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	if err != nil {
 		return decision.Wait, err
 	}
+	if name := k.restoredBy(common, rec); name != "" && own.Empty() {
+		k.say(decision.Entry{Message: fmt.Sprintf("member %s restores a backup, and this one joins it", name)})
+		return decision.Wait, nil
+	}
 	list, err := k.pods.List(reading)
 	if err != nil {
 		return decision.Wait, err
@@ -112,6 +117,11 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		defer cancel()
 		return decision.Join, k.server.Join(joining, group, seeds, own.Empty())
 	case decision.Begin:
+		if common.Initialized == "" && own.Empty() {
+			if empty, err := k.first(ctx, config, rec); err != nil || !empty {
+				return decision.Wait, err
+			}
+		}
 		// Members that ask from now on wait for this one.
 		k.entering.Store(true)
 		defer k.entering.Store(false)

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/handover"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/origin"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
@@ -50,6 +51,7 @@ const (
 var reasons = []string{
 	members.ReasonWaitingForMembers, members.ReasonWaitingForFormerLeader, mysqlmember.ReasonNoMajority,
 	mysqlmember.ReasonRecoveryNeedsDecision, mysqlmember.ReasonExtraTransactions, mysqlmember.ReasonLeftGroup,
+	members.ReasonBackupsExist, members.ReasonWaitingForBucket,
 }
 
 // Seen is what the Keeper saw at a moment.
@@ -74,6 +76,9 @@ type Keeper struct {
 	pods     *pods.Client
 	store    *record.Client
 	reporter *report.Reporter
+	// filling restores the backup that a Database begins with, and existing looks for backups under the name of one that begins empty.
+	filling  *Filling
+	existing origin.Existing
 	log      *slog.Logger
 	// changed are called when something else is seen.
 	changed []loop.Wakeup

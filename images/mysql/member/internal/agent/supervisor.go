@@ -43,6 +43,7 @@ type Supervisor struct {
 	pods     *pods.Client
 	probes   *health.State
 	reporter *report.Reporter
+	filling  *Filling
 	log      *slog.Logger
 	// look is called when the server says something of the group, and changed when it starts or has ended.
 	look    loop.Wakeup
@@ -88,6 +89,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for s.hold(ctx) {
 		begun := time.Now()
 		s.become(members.StateStarting, nil)
+		s.filling.Run(ctx)
 		child, err := s.start(ctx)
 		if err == nil {
 			s.become(members.StateRunning, child)
@@ -97,6 +99,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			break
+		}
+		if s.filling.requested.Load() {
+			continue
 		}
 		if server.WantsAgain(err) {
 			s.log.Info("the server copied data, and starts again")
@@ -135,6 +140,9 @@ func (s *Supervisor) start(ctx context.Context) (*process.Child, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := discard(); err != nil {
+		return nil, fmt.Errorf("cannot remove what is left of a restore: %w", err)
+	}
 	if err := server.Make(ctx); err != nil {
 		return nil, err
 	}
@@ -154,6 +162,12 @@ func (s *Supervisor) wait(ctx context.Context, child *process.Child) {
 		select {
 		case <-child.Done():
 			return
+		case <-s.filling.wake:
+			if s.filling.requested.Load() {
+				// It is in no group, and has no data worth a handover.
+				child.Stop(syscall.SIGTERM, time.Minute)
+				return
+			}
 		case <-healthy.C:
 			s.reporter.Clear(mysqlmember.ReasonServerEnded)
 		case <-ctx.Done():

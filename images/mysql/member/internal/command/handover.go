@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command has the program that the kubelet calls beside a member, in its container.
+// Package command has the programs that run beside a member: one that the kubelet calls in its container, and those with pods of their own.
 package command
 
 import (
