@@ -81,8 +81,8 @@ type Configuration interface {
 	// Files that a member starts with, by name: the files of the server, and the engine's own file for the program in the member.
 	Files(s Server, m Member) map[string]string
 
-	// Volumes that the Files before name; nil when they name none. A later version has to read what an earlier one wrote.
-	Volumes(files map[string]string) *[]string
+	// Recorded in the Files before. A later version has to read what an earlier one wrote.
+	Recorded(files map[string]string) Recorded
 
 	// Coordination is what all members follow at run time. It is kept as text in an annotation of one object of a generation.
 	Coordination(s Server) string

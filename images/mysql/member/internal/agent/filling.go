@@ -93,9 +93,9 @@ func (k *Keeper) first(ctx context.Context, config mysqlmember.Config, rec recor
 }
 
 // restoredBy is another member that restores the backup that the Database begins with; "" when none does.
-func (k *Keeper) restoredBy(common record.Common, rec record.Record) string {
+func (k *Keeper) restoredBy(rec record.Record) string {
 	seats := rec.Seats()
-	if common.Initialized != "" || len(seats) != 1 || seats[0].Server != "" || seats[0].Name == k.names.Name {
+	if len(seats) != 1 || seats[0].Server != "" || seats[0].Name == k.names.Name {
 		return ""
 	}
 	return seats[0].Name

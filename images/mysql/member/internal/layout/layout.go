@@ -43,6 +43,8 @@ const (
 	Temporary = mysqlmember.FolderVolume + "/tmp"
 	// Settings is the configuration that the server runs with.
 	Settings = mysqlmember.FolderPrivate + "/my.cnf"
+	// Hosts are where other members were last, for a time without the API server.
+	Hosts = mysqlmember.FolderPrivate + "/hosts.json"
 	// Stopping is written when the pod is about to stop. It holds what became of the handover.
 	Stopping = mysqlmember.FolderPrivate + "/stopping"
 )
