@@ -22,9 +22,9 @@ func TestFit(t *testing.T) {
 		want   string
 	}{
 		"Standby": {"One that executes what it receives is copied.", []decision.Peer{peer("1", decision.Online, decision.Secondary, 10), online}, ""},
-		"Behind":   {"A backup has what was executed.", []decision.Peer{peer("1", decision.Online, decision.Secondary, behind+1), online}, "it has 10001 transactions to execute"},
-		"Joining":  {"One that still receives is not complete.", []decision.Peer{peer("1", decision.Recovering, decision.Secondary, 0), online}, "it is RECOVERING in its group"},
-		"Outside":  {"One in no group may be long behind.", nil, "it is OFFLINE in its group"},
+		"Behind":  {"A backup has what was executed.", []decision.Peer{peer("1", decision.Online, decision.Secondary, behind+1), online}, "it has 10001 transactions to execute"},
+		"Joining": {"One that still receives is not complete.", []decision.Peer{peer("1", decision.Recovering, decision.Secondary, 0), online}, "it is RECOVERING in its group"},
+		"Outside": {"One in no group may be long behind.", nil, "it is OFFLINE in its group"},
 		"CutOff": {
 			"One without a majority may be long behind.",
 			[]decision.Peer{peer("1", decision.Online, decision.Secondary, 0), peer("2", decision.Unreachable, decision.Primary, 0)}, "its group has no majority",

@@ -193,7 +193,8 @@ func (r *Running) Kill() {
 // Tidy removes from the data folder of a server that has stopped what is that server's and not the data's: its identity, keys that it made,
 // and logs that it replayed.
 func Tidy(data string) error {
-	for _, pattern := range []string{"auto.cnf", "mysqld-auto.cnf", "*.pem", "relay*", "#clone"} {
+	// The folder of a database has neither a dot nor a dash nor a hash in its name.
+	for _, pattern := range []string{"auto.cnf", "mysqld-auto.cnf", "*.pem", "relay-*", "relay.*", "#clone"} {
 		found, err := filepath.Glob(filepath.Join(data, pattern))
 		for _, f := range found {
 			err = errors.Join(err, os.RemoveAll(f))
