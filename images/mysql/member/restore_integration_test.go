@@ -24,9 +24,9 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/restore"
 )
 
-// job runs the program in a pod of its own, beside those of members, until it ends or a deadline, after which it is killed. It returns what it
-// said, and what is on its volume.
-func (c *cluster) job(deadline time.Duration, args ...string) (said string, left []string) {
+// job runs the program in a pod of its own, beside those of members, until it ends or has said a word, after which it is killed. It returns what
+// it said, and what is on its volume.
+func (c *cluster) job(killedAt string, args ...string) (said string, left []string) {
 	c.t.Helper()
 	name := args[0]
 	volume, scratch := c.folder(fmt.Sprintf("volume-%s-%d", name, time.Now().UnixNano())), c.folder(fmt.Sprintf("scratch-%s-%d", name, time.Now().UnixNano()))
@@ -40,9 +40,6 @@ func (c *cluster) job(deadline time.Duration, args ...string) (said string, left
 	c.file("client/tls.key", key)
 	c.file("client/tls.crt", cert)
 	c.file("client/ca.crt", c.ca.pem)
-	if _, err := os.Stat(c.netns(letterOfJobs)); err != nil {
-		c.network(letterOfJobs)
-	}
 	log := filepath.Join(c.logs, "log-"+name)
 	_ = os.Remove(log)
 	r := container{
@@ -52,14 +49,18 @@ func (c *cluster) job(deadline time.Duration, args ...string) (said string, left
 			mysqlmember.FolderBackup: c.folder("bucket"), mysqlmember.FolderBackupKey: c.folder("bucket-key"),
 		},
 	}.start(c.t, log, nil)
-	select {
-	case <-r.done:
-	case <-time.After(deadline):
-		r.kill()
-	}
-	raw, err := os.ReadFile(log)
-	if err != nil {
-		c.t.Fatal(err)
+	raw := []byte{}
+	for until := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if raw, err = os.ReadFile(log); err != nil {
+			c.t.Fatal(err)
+		}
+		if time.Now().After(until) || killedAt != "" && strings.Contains(string(raw), killedAt) {
+			r.kill()
+		}
+		if r.ended() {
+			raw, _ = os.ReadFile(log)
+			break
+		}
 	}
 	entries, err := os.ReadDir(volume)
 	if err != nil {
@@ -78,7 +79,7 @@ const letterOfJobs = "p"
 // backup as the pod of a CronJob takes it.
 func (c *cluster) backup() (outcome.Backup, string) {
 	c.t.Helper()
-	said, _ := c.job(5*time.Minute, "backup")
+	said, _ := c.job("", "backup")
 	var out outcome.Backup
 	for line := range strings.SplitSeq(said, "\n") {
 		if strings.HasPrefix(line, `{"label"`) {
@@ -116,7 +117,8 @@ type commit struct {
 }
 
 // archive what a member has written, and return all commits in it.
-func (c *cluster) archive(letter string) (all []commit) {
+// Some logs are lost.
+func (c *cluster) archive(letter string, lost ...string) (all []commit) {
 	c.t.Helper()
 	c.inside(letter, "FLUSH NO_WRITE_TO_BINLOG BINARY LOGS")
 	uuid := c.inside(letter, "SELECT @@server_uuid")
@@ -140,6 +142,9 @@ func (c *cluster) archive(letter string) (all []commit) {
 			c.t.Fatal(err)
 		}
 		previous = previous.Union(l.Set)
+		if slices.Contains(lost, file) {
+			continue
+		}
 		if err := c.repository().SaveLog(c.t.Context(), path, l); err != nil {
 			c.t.Fatal(err)
 		}
@@ -148,15 +153,13 @@ func (c *cluster) archive(letter string) (all []commit) {
 }
 
 // from makes a cluster of one generation later that begins with what another one archived.
-func (c *cluster) from(t *testing.T, s mysqlmember.Source, letters ...string) *cluster {
+func (c *cluster) from(t *testing.T, from *store, s mysqlmember.Source, letters ...string) *cluster {
 	t.Helper()
 	s.Path = c.config.Backup.Path
 	n := newCluster(t, letters...)
 	n.config.Generation, n.config.From = 2, &s
 	n.shared()
-	if err := os.CopyFS(n.folder("source"), os.DirFS(c.folder("bucket"))); err != nil {
-		t.Fatal(err)
-	}
+	from.connect(n, "source", letters...)
 	for _, l := range letters {
 		n.start(l)
 	}
@@ -186,11 +189,11 @@ func (c *cluster) ids(letter string) []int {
 
 // TestRestore: what was committed up to a moment is restored, exactly, and nothing later.
 func TestRestore(t *testing.T) {
+	s := newStore(t)
 	c := newCluster(t, "a", "b")
+	s.connect(c, "bucket", "a", "b", letterOfJobs)
 	c.config.Backup = c.backups("a", "b")
 	c.shared()
-	_ = os.MkdirAll(c.folder("bucket")+"/store", 0o777)
-	_ = os.Chmod(c.folder("bucket")+"/store", 0o777)
 	begin(t, c, "a", "b")
 	w := c.write()
 	w.goesOn(20 * time.Second)
@@ -230,7 +233,20 @@ func TestRestore(t *testing.T) {
 	t.Logf("%d commits; two of them within %s", len(all), last[3].at.Sub(last[2].at))
 
 	t.Run("Latest", func(t *testing.T) {
-		n := c.from(t, mysqlmember.Source{}, "a", "b")
+		n := c.from(t, s, mysqlmember.Source{}, "a", "b")
+		// Whichever begins is killed halfway.
+		begins := ""
+		n.eventually("one of them restores", 2*time.Minute, func() bool {
+			for _, l := range n.letters {
+				raw, _ := os.ReadFile(filepath.Join(n.logs, "log-"+l))
+				if strings.Contains(string(raw), "loaded the backup") {
+					begins = l
+				}
+			}
+			return begins != ""
+		})
+		n.running(begins).kill()
+		n.start(begins)
 		t.Logf("ready after %s", n.eventually("the copy serves", 3*time.Minute, func() bool { return n.ready("a", "b") }))
 		for _, l := range []string{"a", "b"} {
 			if got := n.ids(l); !slices.Equal(got, want) {
@@ -264,7 +280,7 @@ func TestRestore(t *testing.T) {
 		"BeforeTheDrop":  {last[7].at.Add(-time.Microsecond), len(want) - 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := c.from(t, mysqlmember.Source{Stanza: scope, At: &tc.at}, "a")
+			n := c.from(t, s, mysqlmember.Source{Stanza: scope, At: &tc.at}, "a")
 			n.eventually("the copy serves", 3*time.Minute, func() bool { return n.ready("a") })
 			if got := n.ids("a"); !slices.Equal(got, want[:tc.rows]) {
 				t.Errorf("it has %d rows, want %d", len(got), tc.rows)
@@ -275,7 +291,7 @@ func TestRestore(t *testing.T) {
 		})
 	}
 	t.Run("Refused", func(t *testing.T) {
-		n := c.from(t, mysqlmember.Source{At: new(last[8].at.Add(time.Second))}, "a")
+		n := c.from(t, s, mysqlmember.Source{At: new(last[8].at.Add(time.Second))}, "a")
 		refused := func(want string) {
 			t.Helper()
 			n.eventually("it says why it cannot restore", 2*time.Minute, func() bool {
@@ -290,6 +306,11 @@ func TestRestore(t *testing.T) {
 		n.config.From.At = &taken.Began
 		n.shared()
 		refused("the first time that can be restored is")
+		n.config.From.Encrypted = true
+		n.file("source-key/"+mysqlmember.FileBackupKey, []byte("another key than it was made with"))
+		n.shared()
+		refused("is not encrypted, and a key is given")
+		n.config.From.Encrypted = false
 		// What is possible is restored without further ado.
 		n.config.From.At = &last[8].at
 		n.shared()

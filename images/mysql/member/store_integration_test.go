@@ -11,6 +11,7 @@ import (
 	"net"
 	nethttp "net/http"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -65,6 +66,9 @@ func (s *store) connect(c *cluster, folder string, letters ...string) {
 		c.t.Fatal(err)
 	}
 	for _, l := range letters {
+		if _, err := os.Stat(c.netns(l)); err != nil {
+			c.network(l)
+		}
 		listener, err := listenIn(c.netns(l), at.Host)
 		if err != nil {
 			c.t.Fatal(err)

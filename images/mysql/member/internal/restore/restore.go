@@ -137,10 +137,7 @@ func (r Restorer) fetch(ctx context.Context, p Plan, has gtid.Set, give func(bat
 		for i, l := range logs {
 			files[i] = fmt.Sprintf("relay-%s.%06d", b.channel, i+1)
 			loading.Go(func() error {
-				if err := r.Repository.LoadLog(loadingCtx, l, filepath.Join(r.Server.Data, files[i])); err != nil {
-					return fmt.Errorf("cannot load the binary log %s of %s: %w", l.File, l.Server, err)
-				}
-				return nil
+				return r.load(loadingCtx, l, filepath.Join(r.Server.Data, files[i]))
 			})
 		}
 		if err := loading.Wait(); err != nil {
@@ -164,6 +161,31 @@ func (r Restorer) fetch(ctx context.Context, p Plan, has gtid.Set, give func(bat
 		if err := give(b); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// A Lost log was archived, and is gone or damaged.
+type Lost struct { //nolint:errname // restore.Lost says it.
+	Log repository.Log
+	err error
+}
+
+func (l *Lost) Error() string {
+	return fmt.Sprintf("the binary log %s of %s, with what was committed between %s and %s, is lost: %v. Choose a time up to %[3]s", l.Log.File, l.Log.Server,
+		stamp(l.Log.First), stamp(l.Log.Last), l.err)
+}
+
+func (l *Lost) Unwrap() error { return l.err }
+
+// load a log into a file.
+func (r Restorer) load(ctx context.Context, l repository.Log, file string) error {
+	err := r.Repository.LoadLog(ctx, l, file)
+	switch {
+	case errors.Is(err, repository.ErrNotFound), errors.Is(err, repository.ErrDamaged):
+		return &Lost{l, err}
+	case err != nil:
+		return fmt.Errorf("cannot load the binary log %s of %s: %w", l.File, l.Server, err)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	plan, err := restore.Choose(backups[len(backups)-1:], logs, restore.Target{})
 	var gap *restore.Gap
 	if errors.As(err, &gap) {
-		return p, fail(members.VerifyArchive, "%v; to be able to restore what comes after it, take a backup: set spec.backup.now to a new id", gap)
+		return p, incomplete(gap)
 	}
 	if err != nil {
 		return p, fail(members.VerifyRestore, "%v", err)
@@ -82,11 +82,20 @@ func fail(kind, format string, args ...any) error {
 	return &frame.Failure{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
+// incomplete archive.
+func incomplete(why error) error {
+	return fail(members.VerifyArchive, "%v; to be able to restore what comes after it, take a backup: set spec.backup.now to a new id", why)
+}
+
 // restore what was planned, in as much time as it may take.
 func (t Trial) restore(ctx context.Context, plan restore.Plan) (*server.Running, restore.Result, error) {
 	ctx, cancel := frame.Within(ctx, t.MaxRestoreSeconds)
 	defer cancel()
 	running, result, err := restore.Restorer{Repository: t.Repository, Server: t.Server, Log: t.Log}.Restore(ctx, plan)
+	var lost *restore.Lost
+	if errors.As(err, &lost) {
+		return nil, result, frame.Because(ctx, incomplete(lost))
+	}
 	if err != nil {
 		return nil, result, frame.Because(ctx, fail(members.VerifyRestore, "the backup cannot be restored: %v", err))
 	}
