@@ -73,29 +73,29 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // Choose what is restored to reach a target, of the backups of a stanza, oldest first, and its logs.
 func Choose(backups []repository.Backup, logs []repository.Log, t Target) (Plan, error) {
-	at := slices.IndexFunc(backups, func(b repository.Backup) bool { return !t.after(b) })
-	if at < 0 {
-		return Plan{}, t.early(backups)
-	}
-	for i := len(backups) - 1; ; i-- {
-		if t.after(backups[i]) {
+	for _, b := range slices.Backward(backups) {
+		if t.after(b, logs) {
 			continue
 		}
-		order, has, gap := follow(backups[i], logs)
+		order, has, gap := follow(b, logs)
 		if gap != nil {
 			gap.next(backups)
 		}
-		return t.plan(backups[i], order, has, gap, backups)
+		return t.plan(b, order, has, gap, backups)
 	}
+	return Plan{}, t.early(backups)
 }
 
-// after reports whether a backup has more than the target.
-func (t Target) after(b repository.Backup) bool {
+// after reports whether a backup has more than the target. The clocks of its pod and of the leader may differ, so that what was committed after
+// a time counts as well.
+func (t Target) after(b repository.Backup, logs []repository.Log) bool {
 	switch {
 	case t.Point != nil:
 		return !t.Point.Set.Contains(b.Set)
 	case t.At != nil:
-		return b.Ended.After(*t.At)
+		return b.Ended.After(*t.At) || slices.ContainsFunc(logs, func(l repository.Log) bool {
+			return l.First.After(*t.At) && !l.Set.Minus(l.Set.Minus(b.Set)).Empty()
+		})
 	}
 	return false
 }

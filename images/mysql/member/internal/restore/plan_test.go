@@ -112,3 +112,18 @@ func TestChooseIdle(t *testing.T) {
 		t.Error("a transaction that is not archived may be from before the moment")
 	}
 }
+
+// TestChooseClocks: the clock of a backup's pod may be behind the leader's, and the backup has what was committed after the moment.
+func TestChooseClocks(t *testing.T) {
+	backups := []repository.Backup{
+		{Label: "one", Began: minute(9), Ended: minute(10), Set: set("1-100")}, {Label: "two", Began: minute(18), Ended: minute(19), Set: set("1-170")},
+	}
+	logs := []repository.Log{
+		{Server: "a", File: "binlog.000002", Previous: set("1-50"), Set: set("51-150"), First: minute(5), Last: minute(15)},
+		{Server: "a", File: "binlog.000003", Previous: set("1-150"), Set: set("151-200"), First: minute(21), Last: minute(25)},
+	}
+	at := minute(20)
+	if p, err := Choose(backups, logs, Target{At: &at}); err != nil || p.Backup.Label != "one" || len(p.Logs) != 1 {
+		t.Errorf("got %v, %v", p, err)
+	}
+}
