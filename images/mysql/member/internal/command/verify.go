@@ -46,6 +46,7 @@ func (c *Verify) Run(ctx context.Context, log *slog.Logger) error {
 	if err := clear(place.Scratch); err != nil {
 		return err
 	}
+	defer func() { _ = clear(place.Scratch) }()
 	from, err := repository.Open(ctx, place)
 	if err != nil {
 		return err
