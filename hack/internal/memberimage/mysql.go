@@ -50,6 +50,7 @@ func MySQL() Image {
 			// Messages are in English: logs are read by programs, too.
 			`usr/share/mysql/(bulgarian|czech|danish|dutch|estonian|french|german|greek|hungarian|italian|japanese|korean|norwegian.*)`,
 			`usr/share/mysql/(polish|portuguese|romanian|russian|serbian|slovak|spanish|swedish|ukrainian|mysql-log-rotate)`,
+			`usr/share/(fish|zsh)`,
 			`var/lib/prometheus`,
 		},
 		programs: []program{

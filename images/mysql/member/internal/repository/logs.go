@@ -188,7 +188,7 @@ func (r *Repository) upload(ctx context.Context, s *seal, file, key string, l Lo
 	})
 }
 
-// scratch gives a file that is removed again.
+// scratch gives a file that has no name, so that nothing is left of it when the program is killed.
 func (r *Repository) scratch(use func(*os.File) error) error {
 	if r.place.Scratch != "" {
 		if err := os.MkdirAll(r.place.Scratch, 0o700); err != nil {
@@ -199,7 +199,10 @@ func (r *Repository) scratch(use func(*os.File) error) error {
 	if err != nil {
 		return fmt.Errorf("cannot prepare a file: %w", err)
 	}
-	return errors.Join(use(tmp), tmp.Close(), os.Remove(tmp.Name()))
+	if err = os.Remove(tmp.Name()); err == nil {
+		err = use(tmp)
+	}
+	return errors.Join(err, tmp.Close())
 }
 
 func (r *Repository) download(ctx context.Context, s *seal, key string, to io.Writer) error {

@@ -5,7 +5,9 @@ package repository
 import (
 	"bytes"
 	"context"
+	"crypto/md5" //nolint:gosec // Buckets that are locked ask for it.
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,11 +78,21 @@ func (o *objects) get(ctx context.Context, key string) (io.ReadCloser, bool, err
 
 // put an object. With once it is not written over another one, and put reports whether it was written.
 func (o *objects) put(ctx context.Context, key string, content io.ReadSeeker, once bool) (bool, error) {
-	in := &s3.PutObjectInput{Bucket: &o.bucket, Key: &key, Body: content}
+	sum := md5.New() //nolint:gosec // Buckets that are locked ask for it.
+	_, err := io.Copy(sum, content)
+	if err == nil {
+		_, err = content.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot read what is to be written to %s: %w", key, err)
+	}
+	in := &s3.PutObjectInput{
+		Bucket: &o.bucket, Key: &key, Body: content, ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum.Sum(nil))),
+	}
 	if once {
 		in.IfNoneMatch = aws.String("*")
 	}
-	_, err := o.api.PutObject(ctx, in)
+	_, err = o.api.PutObject(ctx, in)
 	switch {
 	case once && refused(err, "PreconditionFailed", "ConditionalRequestConflict"):
 		return false, nil

@@ -231,17 +231,27 @@ type owner struct {
 	Group string `json:"group"`
 }
 
-// Claim the stanza for a group: from then on it takes data of no other. The error is ErrForeign when another one has it.
+// Claim the stanza for a group: from then on it takes data of no other. The error is ErrForeign when another one has it. A generation claims
+// with the name that its group began with, and keeps it.
 func (r *Repository) Claim(ctx context.Context, group string) error {
+	has, err := r.claim(ctx, group)
+	if err == nil && has != group {
+		err = fmt.Errorf("cannot use the stanza %s for the group %s: %w", r.place.Stanza, group, ErrForeign)
+	}
+	return err
+}
+
+// claim the stanza unless it is claimed, and return the group that it is for.
+func (r *Repository) claim(ctx context.Context, group string) (string, error) {
 	stanza, err := r.stanza()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if group == "" {
-		return errors.New("cannot claim a stanza for a group without a name")
+		return "", errors.New("cannot claim a stanza for a group without a name")
 	}
 	if _, err := r.sealed(ctx, true); err != nil {
-		return err
+		return "", err
 	}
 	key := r.key("stanza", stanza+".json")
 	var has owner
@@ -251,8 +261,15 @@ func (r *Repository) Claim(ctx context.Context, group string) error {
 			_, err = r.objects.readJSON(ctx, key, &has)
 		}
 	}
-	if err == nil && has.Group != group {
-		err = fmt.Errorf("cannot use the stanza %s for the group %s: %w", stanza, group, ErrForeign)
+	return has.Group, err
+}
+
+// claimFor data, which may be of a group with another name by now: after an outage, one may begin with less than all transactions. It still
+// has transactions of the first one.
+func (r *Repository) claimFor(ctx context.Context, b Backup) error {
+	has, err := r.claim(ctx, b.Group)
+	if err == nil && has != b.Group && !b.Set.From(has) {
+		err = fmt.Errorf("cannot use the stanza %s for data of the group %s: %w", r.place.Stanza, b.Group, ErrForeign)
 	}
 	return err
 }

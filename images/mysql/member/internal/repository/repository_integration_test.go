@@ -18,7 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -66,7 +68,7 @@ func begin(t *testing.T) *fixture {
 	if f.objects, err = openBucket(c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.objects.api.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &f.bucket}); err != nil {
+	if _, err := f.objects.api.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &f.bucket, ObjectLockEnabledForBucket: aws.Bool(t.Name() == "TestLocked")}); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -512,7 +514,11 @@ func TestKilled(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	f, ctx := begin(t), t.Context()
 	r := f.open("orders-1", "")
-	b, err := r.Save(ctx, folder(t, map[string]string{"ibdata1": noise(1, 4<<20)}), Backup{Group: group})
+	if err := r.Claim(ctx, group); err != nil {
+		t.Fatal(err)
+	}
+	// After an outage the group has another name.
+	b, err := r.Save(ctx, folder(t, map[string]string{"ibdata1": noise(1, 4<<20)}), Backup{Group: other, Set: sets(t, "1-10")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -549,6 +555,91 @@ func TestDamaged(t *testing.T) {
 	}
 	if _, err := r.Backups(ctx); !errors.Is(err, ErrDamaged) {
 		t.Errorf("half a description: %v", err)
+	}
+}
+
+// TestLocked keeps backups in a bucket that gives nothing up for a day: what is deleted stays as a former version.
+func TestLocked(t *testing.T) {
+	f, ctx := begin(t), t.Context()
+	if _, err := f.objects.api.PutObjectLockConfiguration(ctx, &s3.PutObjectLockConfigurationInput{
+		Bucket: &f.bucket, ObjectLockConfiguration: &types.ObjectLockConfiguration{
+			ObjectLockEnabled: types.ObjectLockEnabledEnabled,
+			Rule:              &types.ObjectLockRule{DefaultRetention: &types.DefaultRetention{Days: aws.Int32(1), Mode: types.ObjectLockRetentionModeCompliance}},
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r := f.open("orders-1", "")
+	data := map[string]string{"ibdata1": noise(1, 1<<20)}
+	dir := folder(t, data)
+	var last Backup
+	for range 2 {
+		var err error
+		if last, err = r.Save(ctx, dir, Backup{Group: group}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := Log{Server: server, File: "binlog.000001", Set: sets(t, "1-10")}
+	if err := r.SaveLog(ctx, filepath.Join(dir, "ibdata1"), l); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Expire(ctx, Retention{Full: 1}, time.Now().Add(2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := r.Backups(ctx); err != nil || len(all) != 1 || all[0].Label != last.Label {
+		t.Errorf("the backups are %+v: %v", all, err)
+	}
+	target := filepath.Join(t.TempDir(), "data")
+	if err := r.Load(ctx, last.Label, target); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, target, data)
+}
+
+// TestBusy lets backups expire while one is restored.
+func TestBusy(t *testing.T) {
+	f, ctx := begin(t), t.Context()
+	r := f.open("orders-1", "")
+	data := map[string]string{"ibdata1": noise(1, 16<<20)}
+	dir := folder(t, data)
+	var labels []string
+	for range 2 {
+		b, err := r.Save(ctx, dir, Backup{Group: group})
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels = append(labels, b.Label)
+	}
+	all, err := r.manifests(ctx, "orders-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(t.TempDir(), "data")
+	restore, err := r.copies("orders-1").command(ctx, "", "restore", all[0].Snapshot, "--target="+target, "--limit-download=3000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := restore.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for len(f.keys("demo/orders/copy/orders-1/locks/")) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := r.Expire(ctx, Retention{Full: 1}, time.Now().Add(2*time.Hour)); !errors.Is(err, ErrBusy) {
+		t.Errorf("copies expire while they are read: %v", err)
+	}
+	if all, err := r.Backups(ctx); err != nil || len(all) != 1 || all[0].Label != labels[1] {
+		t.Errorf("the backups are %+v: %v", all, err)
+	}
+	if err := restore.Wait(); err != nil {
+		t.Error(err)
+	}
+	holds(t, target, data)
+	if err := r.Expire(ctx, Retention{Full: 1}, time.Now().Add(2*time.Hour)); err != nil {
+		t.Error(err)
+	}
+	if all, err := r.copies("orders-1").list(ctx); err != nil || len(all) != 1 {
+		t.Errorf("the snapshots are %+v: %v", all, err)
 	}
 }
 

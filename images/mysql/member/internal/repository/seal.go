@@ -18,6 +18,9 @@ import (
 // bytes.
 const work = 14
 
+// window of what is compressed at a time, in bytes. It bounds the memory that a leader needs for it.
+const window = 1 << 20
+
 // A seal of objects. The zero value only compresses.
 type seal struct{ identity *age.X25519Identity }
 
@@ -81,7 +84,7 @@ func (s *seal) write(to io.Writer, from io.Reader) error {
 		}
 		to, closers = w, append(closers, w)
 	}
-	z, err := zstd.NewWriter(to, zstd.WithEncoderConcurrency(1))
+	z, err := zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
 	if err != nil {
 		return err
 	}
