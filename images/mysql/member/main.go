@@ -14,6 +14,10 @@
 //
 //	capstan-member backup
 //	capstan-member verify
+//
+// A pod of its own runs SQL or sends a request around a change of members:
+//
+//	capstan-member hook
 package main
 
 import (
@@ -27,6 +31,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/member/outcome"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/agent"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/command"
@@ -41,6 +46,7 @@ type cli struct {
 	Handover command.Handover `cmd:"" help:"Make another member the leader, if this one is and another is fit."`
 	Backup   command.Backup   `cmd:"" help:"Take a backup, in a pod of its own."`
 	Verify   command.Verify   `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
+	Hook     command.Hook     `cmd:"" help:"Run a hook of a change, in a pod of its own."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }
@@ -54,7 +60,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("capstan-member"), kong.Description("Runs a member of a Database."),
-		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.Writers(stdout, stderr), kong.Vars{"connection": members.FolderConnection}, kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(log, layout.Version(version)))
 	if err != nil {
 		return outcome.Die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/kube"
+	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
@@ -151,9 +152,7 @@ func (k *Keeper) around(ctx context.Context, config mysqlmember.Config) (at surr
 	if err != nil {
 		return at, err
 	}
-	for _, p := range list {
-		at.pods = append(at.pods, p.Member)
-	}
+	at.pods = membersOf(list)
 	at.hosts = hostsOf(at.pods, at.rec.View, config.Domain)
 	at.expected = slices.Sorted(maps.Keys(at.hosts))
 	if at.common.Initialized == "" && !config.Begun && config.Volumes != nil {
@@ -218,10 +217,19 @@ func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, gr
 	return k.server.Join(ctx, group, seeds, empty)
 }
 
+// membersOf are the names of members that have a pod.
+func membersOf(list []pods.Pod) []string {
+	found := make([]string, 0, len(list))
+	for _, p := range list {
+		found = append(found, p.Member)
+	}
+	return found
+}
+
 // hostsOf the members that have a pod or a seat, by name.
-func hostsOf(pods []string, view []record.Seat, domain string) map[string]string {
+func hostsOf(names []string, view []record.Seat, domain string) map[string]string {
 	hosts := map[string]string{}
-	for _, name := range pods {
+	for _, name := range names {
 		hosts[name] = layout.Host(name, domain)
 	}
 	for _, s := range view {

@@ -101,5 +101,7 @@ func (k *Keeper) restoredBy(rec record.Record) string {
 	return seats[0].Name
 }
 
-// discard what a restore left that ended with the container. A member that should restore begins again.
-func discard() error { return errors.Join(os.RemoveAll(layout.Fresh), os.RemoveAll(layout.Scratch)) }
+// clearRestore removes what a restore left that ended with the container. A member that should restore begins again.
+func clearRestore() error {
+	return errors.Join(os.RemoveAll(layout.Fresh), os.RemoveAll(layout.Scratch))
+}

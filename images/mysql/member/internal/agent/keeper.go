@@ -89,6 +89,8 @@ type Keeper struct {
 	filling  *Filling
 	existing origin.Existing
 	log      *slog.Logger
+	// away reports that the member has to leave its group, and to stay out of it.
+	away func() bool
 	// changed are called when something else is seen.
 	changed []loop.Wakeup
 
@@ -223,6 +225,11 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	k.publish(s)
 	k.reporter.Change(func(r *members.Report) { r.Version = l.Version })
 	switch {
+	case k.away() && own.State == decision.Outside:
+		return lookEvery
+	case k.away() && own.State != decision.Failed && own.Role != decision.Primary:
+		k.leave(ctx, "it is copied again, as requested")
+		return soonAgain
 	case own.State == decision.Failed:
 		k.leave(ctx, "the group let this member go")
 		// It may have failed to copy data or to apply it, and may do so again.

@@ -45,6 +45,8 @@ type Supervisor struct {
 	reporter *report.Reporter
 	filling  *Filling
 	log      *slog.Logger
+	// discard the data before a server starts on it, if it is to be copied again.
+	discard func(context.Context) error
 	// look is called when the server says something of the group, and changed when it starts or has ended.
 	look    loop.Wakeup
 	changed []loop.Wakeup
@@ -53,6 +55,8 @@ type Supervisor struct {
 	child    atomic.Pointer[process.Child]
 	settings atomic.Pointer[string]
 	state    atomic.Pointer[string]
+	// again reports that the server ends because it has to start again.
+	again atomic.Bool
 }
 
 // Child is the server that runs; nil if none does.
@@ -72,6 +76,18 @@ func (s *Supervisor) State() string {
 		return *p
 	}
 	return members.StateStopped
+}
+
+// Restart the server, if one runs.
+func (s *Supervisor) Restart() {
+	child := s.Child()
+	if child == nil {
+		return
+	}
+	s.again.Store(true)
+	if err := child.Signal(syscall.SIGTERM); err != nil {
+		s.log.Error("cannot stop the server", "error", err)
+	}
 }
 
 // become another state, and wake those whom it is news to.
@@ -107,6 +123,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			s.log.Info("the server copied data, and starts again")
 			continue
 		}
+		if s.again.Swap(false) {
+			s.log.Info("the server stopped, and starts again")
+			continue
+		}
 		state := members.StateCrashed
 		if child == nil || time.Since(begun) < firstPause {
 			state = members.StateStartFailed
@@ -140,8 +160,11 @@ func (s *Supervisor) start(ctx context.Context) (*process.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := discard(); err != nil {
+	if err := clearRestore(); err != nil {
 		return nil, fmt.Errorf("cannot remove what is left of a restore: %w", err)
+	}
+	if err := s.discard(ctx); err != nil {
+		return nil, err
 	}
 	if err := server.Make(ctx); err != nil {
 		return nil, err

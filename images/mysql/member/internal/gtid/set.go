@@ -94,8 +94,6 @@ func normal(of map[source][]interval) Set {
 func (s Set) Empty() bool { return len(s.of) == 0 }
 
 // From reports whether any transaction is of a server or group.
-
-// From reports whether it has a transaction that a server or group numbered.
 func (s Set) From(server string) bool {
 	for src := range s.of {
 		if src.server == server {

@@ -39,6 +39,10 @@ const (
 	Mark = mysqlmember.FolderVolume + "/capstan.json"
 	// Fresh is where data is made. It is renamed to the data folder when it is whole.
 	Fresh = mysqlmember.FolderData + ".new"
+	// Former is in data that a copy replaces, so that its absence proves the copy.
+	Former = mysqlmember.FolderData + "/capstan.reinitialize"
+	// Reinitialized is the last request to copy this member again, and what became of it.
+	Reinitialized = mysqlmember.FolderVolume + "/reinitialized.json"
 	// Temporary is for what queries sort and copy.
 	Temporary = mysqlmember.FolderVolume + "/tmp"
 	// Settings is the configuration that the server runs with.
