@@ -259,6 +259,16 @@ func (c *cluster) file(name string, content []byte) {
 	}
 }
 
+// folder that is mounted, which is empty unless there are files in it.
+func (c *cluster) folder(name string) string {
+	c.t.Helper()
+	path := filepath.Join(c.base, name)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
 // compose the ConfigMap that members follow.
 func (c *cluster) compose() {
 	c.t.Helper()
@@ -338,6 +348,8 @@ func (c *cluster) start(letter string) *running {
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
 			mysqlmember.FolderServer: mount("members"), mysqlmember.FolderAccess: mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
+			mysqlmember.FolderBackup: c.folder("bucket"), mysqlmember.FolderBackupKey: c.folder("bucket-key"),
+			mysqlmember.FolderSource: c.folder("source"), mysqlmember.FolderSourceKey: c.folder("source-key"),
 		},
 	}
 	if c.bucket != nil {

@@ -34,6 +34,7 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/backups"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/origin"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
@@ -102,12 +103,17 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	copies := &certificate.Copies{
 		Members: mysqlmember.FolderMembers, Server: mysqlmember.FolderServer, Link: mysqlmember.FolderTLS, Settle: certificate.Settle,
 	}
+	filling := &Filling{
+		filler: origin.Filler{Series: c.Version, Server: os.Stderr, Log: log}, reporter: reporter, log: log, wake: loop.NewWakeup(),
+	}
 	supervisor := &Supervisor{
-		names: c.Names, copies: copies, server: server, pods: own, probes: probes, reporter: reporter, log: log,
+		filling: filling,
+		names:   c.Names, copies: copies, server: server, pods: own, probes: probes, reporter: reporter, log: log,
 		look: look, changed: []loop.Wakeup{look, label, status, set},
 	}
 	keeper := &Keeper{
-		names: c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
+		filling: filling,
+		names:   c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
 		changed: []loop.Wakeup{label, note, status, manage, request, back},
 	}
 	copier := &Copier{names: c.Names, pods: own, store: store, seen: keeper.Seen, restart: supervisor.Restart, reporter: reporter, log: log}

@@ -49,8 +49,6 @@ const (
 	Temporary = mysqlmember.FolderVolume + "/tmp"
 	// Settings is the configuration that the server runs with.
 	Settings = mysqlmember.FolderPrivate + "/my.cnf"
-	// FreshSocket is where a server listens while its data is made.
-	FreshSocket = mysqlmember.FolderPrivate + "/fresh.sock"
 	// Hosts are where other members were last, for a time without the API server.
 	Hosts = mysqlmember.FolderPrivate + "/hosts.json"
 	// Stopping is written when the pod is about to stop. It holds what became of the handover.
@@ -70,6 +68,11 @@ const RestorePoints = "restore-points"
 // Repository of the backups of a Database.
 func Repository(b mysqlmember.Backup) repository.Place {
 	return place(b.Path, b.Stanza, mysqlmember.FolderBackup, mysqlmember.FolderBackupKey, b.Encrypted)
+}
+
+// Source is the repository of the backup that a generation begins with.
+func Source(s mysqlmember.Source) repository.Place {
+	return place(s.Path, s.Stanza, mysqlmember.FolderSource, mysqlmember.FolderSourceKey, s.Encrypted)
 }
 
 func place(path, stanza, secret, key string, encrypted bool) repository.Place {
