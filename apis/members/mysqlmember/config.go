@@ -34,6 +34,9 @@ type Config struct {
 	Volumes *[]string `json:"volumes,omitempty"`
 	// Reinitialize is the request to copy a member again from its group.
 	Reinitialize *members.Reinitialize `json:"reinitialize,omitempty"`
+	// Begun reports that members have had data, so that none begins without. It is recorded beside what members record themselves, which
+	// can be lost.
+	Begun bool `json:"begun,omitempty"`
 	// Backup says how backups are taken. Nil when there never were any.
 	Backup *Backup `json:"backup,omitempty"`
 	// From is the backup that the generation begins with, if any.

@@ -7,19 +7,18 @@ type Feature string
 
 // Features, in the order of that table.
 const (
-	FeatureBackup      Feature = "backups and their verification (`backup`)"
-	FeatureSource      Feature = "start from a backup, or follow another Database (`from`, `promote`)"
-	FeatureRestore     Feature = "restore in place (`restore`)"
-	FeatureUpgrade     Feature = "upgrade to another version (`version`, `upgrade`)"
-	FeatureDurability  Feature = "other durability than `Synchronous` (`availability.durability`)"
-	FeaturePooler      Feature = "poolers (`pooler`)"
-	FeatureExtensions  Feature = "extensions (`extensions`)"
-	FeatureReplication Feature = "changes for consumers (`replication`, `consumers[].replication`)"
+	FeatureBackupVolume Feature = "backups on a volume (`backup.to.volume`)"
+	FeatureStandby      Feature = "follow another Database (`from.backup.follow`, `promote`)"
+	FeatureUpgrade      Feature = "upgrade to another version (`version`, `upgrade`)"
+	FeatureDurability   Feature = "other durability than `Synchronous` (`availability.durability`)"
+	FeaturePooler       Feature = "poolers (`pooler`)"
+	FeatureExtensions   Feature = "extensions (`extensions`)"
+	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
-		FeatureBackup, FeatureSource, FeatureRestore, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
+		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
 	}
 }

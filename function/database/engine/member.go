@@ -8,6 +8,16 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 )
 
+// Recorded is what the files of members keep of a Database for good.
+type Recorded struct {
+	// Volumes names the members that had a volume before the Database was created. An empty list means that the Database is new,
+	// nil that it is unknown.
+	Volumes *[]string
+
+	// Begun reports that members have had data. What they record of it themselves can be lost.
+	Begun bool
+}
+
 // A Member is what the program in the members of a generation has to know beyond the configuration of its server. Each engine has a
 // file of its own for it, which only the engine and its program read.
 type Member struct {
@@ -18,9 +28,7 @@ type Member struct {
 	// Databases that should exist, and Extensions that each should have, sorted.
 	Databases, Extensions []string
 
-	// Volumes names the members that had a volume before the Database was created. An empty list means that the Database is new,
-	// nil that it is unknown.
-	Volumes *[]string
+	Recorded
 
 	// Pooled reports that there are poolers.
 	Pooled bool

@@ -9,10 +9,10 @@ import (
 
 // lacking features, each with the reason and what to do instead.
 var lacking = map[engine.Feature]string{
-	engine.FeatureBackup: "Capstan takes no backups of MySQL yet: remove it, and dump the data from a CronJob of your own with a login of spec.consumers " +
-		"and mysqldump --single-transaction --set-gtid-purged=OFF",
-	engine.FeatureSource:  "Capstan has no backups of MySQL to begin with yet: remove it, and load a dump with a login of spec.consumers when the Database is ready",
-	engine.FeatureRestore: "Capstan has no backups of MySQL to restore yet: remove it, and load a dump with a login of spec.consumers",
+	engine.FeatureBackupVolume: "pgBackRest serves a volume of backups, and it knows PostgreSQL only; Capstan has no server of such a volume for MySQL yet: set " +
+		"spec.backup.to.connectionSecretRef to the Secret of a bucket, or remove spec.backup.to where the platform's settings choose a bucket",
+	engine.FeatureStandby: "members of MySQL do not follow the archive of another Database yet: remove it; to have its data in another cluster, restore the " +
+		"latest moment there with spec.from.backup when it is needed",
 	engine.FeatureUpgrade: "Capstan does not bring data of MySQL to another series yet: keep the version of the data, or make another Database of the other " +
 		"version and load a dump there",
 	engine.FeatureDurability:  "a group of MySQL acknowledges a commit when a majority of the members has it, and never otherwise: remove it, or set Synchronous",

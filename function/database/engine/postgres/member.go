@@ -45,11 +45,11 @@ func verify(v *engine.Verify) *pgmember.Verify {
 	return out
 }
 
-// Volumes that a file of the member names.
-func (postgreSQL) Volumes(files map[string]string) *[]string {
+// Recorded in a file of the member. That there is data is recorded by Patroni alone.
+func (postgreSQL) Recorded(files map[string]string) engine.Recorded {
 	var c pgmember.Config
 	if json.Unmarshal([]byte(files[pgmember.FileConfig]), &c) != nil {
-		return nil
+		return engine.Recorded{}
 	}
-	return c.Volumes
+	return engine.Recorded{Volumes: c.Volumes}
 }

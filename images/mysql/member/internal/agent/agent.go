@@ -106,7 +106,10 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	copier := &Copier{names: c.Names, pods: own, store: store, seen: keeper.Seen, restart: supervisor.Restart, reporter: reporter, log: log}
 	supervisor.discard, keeper.away = copier.Discard, copier.Away
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
-	recorder := &Recorder{pod: c.Pod, store: store, seen: keeper.Seen, prove: server.Prove, status: status, log: log}
+	recorder := &Recorder{
+		pod: c.Pod, store: store, seen: keeper.Seen, unrecorded: keeper.Unrecorded, look: server.Look, prove: server.Prove, status: status, log: log,
+	}
+	keeper.sat = recorder.Sat
 	configurer := &Configurer{child: supervisor.Child, seen: keeper.Seen, store: store, server: server, log: log, status: status, started: supervisor.Settings}
 	statusWriter := &StatusWriter{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: configurer.PendingRestart, log: log}
 	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look, note}}
@@ -133,6 +136,6 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(nil, copier.once),
 		loop.Every(nil, (&Refresher{copies: copies, child: supervisor.Child, server: server, manage: manage, log: log}).once),
 		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
-		loop.Every(nil, (&Watchdog{child: supervisor.Child, server: server, probes: probes, storage: &volume.Responder{Dir: mysqlmember.FolderVolume}}).once),
+		loop.Every(nil, (&Watchdog{child: supervisor.Child, server: server, probes: probes, storage: &volume.Responder{Dir: mysqlmember.FolderVolume}, log: log}).once),
 	}, last
 }

@@ -187,7 +187,7 @@ func (c *Copier) situation(ctx context.Context, domain string) (decision.Again, 
 	if err != nil {
 		return decision.Again{}, err
 	}
-	hosts := hostsOf(list, rec.View, domain)
+	hosts := hostsOf(membersOf(list), rec.View, domain)
 	delete(hosts, c.names.Name)
 	return decision.Again{
 		Name: c.names.Name, Others: peers.Ask(ctx, c.names.Scope, hosts), Count: len(hosts), Copying: pods.Copying(list, c.names.Pod),

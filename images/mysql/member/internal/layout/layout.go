@@ -48,6 +48,8 @@ const (
 	Settings = mysqlmember.FolderPrivate + "/my.cnf"
 	// FreshSocket is where a server listens while its data is made.
 	FreshSocket = mysqlmember.FolderPrivate + "/fresh.sock"
+	// Hosts are where other members were last, for a time without the API server.
+	Hosts = mysqlmember.FolderPrivate + "/hosts.json"
 	// Stopping is written when the pod is about to stop. It holds what became of the handover.
 	Stopping = mysqlmember.FolderPrivate + "/stopping"
 )
