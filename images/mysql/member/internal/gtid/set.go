@@ -93,6 +93,16 @@ func normal(of map[source][]interval) Set {
 // Empty reports whether there is no transaction.
 func (s Set) Empty() bool { return len(s.of) == 0 }
 
+// From reports whether any transaction is of a server or group.
+func (s Set) From(server string) bool {
+	for src := range s.of {
+		if src.server == server {
+			return true
+		}
+	}
+	return false
+}
+
 // Union has the transactions of both.
 func (s Set) Union(other Set) Set {
 	of := map[source][]interval{}
