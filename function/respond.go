@@ -46,8 +46,8 @@ func respond(req *edge.Request, p *compose.Plan) (*edge.Answer, error) {
 const mostLate = 10 * time.Second
 
 // notBefore is the TTL for which Crossplane calls the function again after a time, and not before. Crossplane varies each TTL by up to
-// a tenth in either direction. A call before a deadline applies every composed object, decides nothing, and comes again. A long time is
-// not made longer by much, so that such a call stays possible: it is rare, and the deadline of an hour would be minutes late.
+// a tenth in either direction. A call before a deadline applies every composed object, decides nothing, and comes again. So the time is
+// made longer, but not by much: beyond a minute and a half one call too many costs less than a deadline that is minutes late.
 func notBefore(d time.Duration) time.Duration { return d + min(d/9+1, mostLate) }
 
 // composed objects of a plan.
