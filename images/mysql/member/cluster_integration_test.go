@@ -68,6 +68,7 @@ type cluster struct {
 	letters []string
 	dynamic map[string]string
 	config  mysqlmember.Config
+	bucket  *store // nil without backups
 
 	apiDown atomic.Bool
 
@@ -218,13 +219,19 @@ group_replication_recovery_ssl_verify_server_cert=ON
 func (c *cluster) shared() {
 	c.t.Helper()
 	c.file("config/"+mysqlmember.FileServer, []byte(settings))
+	c.configure()
+	c.file("access/verifier", []byte(verifier(password)))
+	c.certificate()
+}
+
+// configure the members.
+func (c *cluster) configure() {
+	c.t.Helper()
 	raw, err := json.Marshal(c.config)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.file("config/"+mysqlmember.FileConfig, raw)
-	c.file("access/verifier", []byte(verifier(password)))
-	c.certificate()
 }
 
 // certificate of the members, a new one each time.
@@ -332,6 +339,9 @@ func (c *cluster) start(letter string) *running {
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
 			mysqlmember.FolderServer: mount("members"), mysqlmember.FolderAccess: mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
 		},
+	}
+	if c.bucket != nil {
+		box.Mounts[mysqlmember.FolderBackup], box.Mounts[mysqlmember.FolderBackupKey] = mount("backup"), mount("backup-key")
 	}
 	host, port, _ := net.SplitHostPort(c.api) // see network
 	env := []string{

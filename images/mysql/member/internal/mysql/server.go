@@ -23,7 +23,7 @@ type Server struct{ db *sql.DB }
 var ErrNoAnswer = errors.New("the server does not answer")
 
 // sessions at a time: what the loops of the program need.
-const sessions = 8
+const sessions = 10
 
 // At a socket, the Server for an account that logs in without a password.
 func At(socket, account string) (*Server, error) {
