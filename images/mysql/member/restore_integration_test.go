@@ -118,39 +118,34 @@ type commit struct {
 	at time.Time
 }
 
-// archive what a member has written, and return all commits in it.
-// Some logs are lost.
-func (c *cluster) archive(letter string, lost ...string) (all []commit) {
+// archive waits until the archive has what the leader has written, and returns all commits in it.
+func (c *cluster) archive(letter string) (all []commit) {
 	c.t.Helper()
 	c.inside(letter, "FLUSH NO_WRITE_TO_BINLOG BINARY LOGS")
-	uuid := c.inside(letter, "SELECT @@server_uuid")
-	previous, err := gtid.Parse(strings.ReplaceAll(c.inside(letter, "SELECT @@gtid_purged"), "\\n", ""))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	var want gtid.Set
 	lines := strings.Split(c.inside(letter, "SHOW BINARY LOGS"), "\n")
 	for _, line := range lines[:len(lines)-1] {
 		file, _, _ := strings.Cut(line, "\t")
-		l := repository.Log{Server: uuid, File: file, Previous: previous}
-		path := filepath.Join(c.base, "data-"+letter, "mysql", file)
-		if err := restore.Transactions(path, func(one gtid.Set, at time.Time) error {
-			if l.First.IsZero() {
-				l.First = at
-			}
-			l.Set, l.Last = l.Set.Union(one), at
+		if err := restore.Transactions(filepath.Join(c.base, "data-"+letter, "mysql", file), func(one gtid.Set, at time.Time) error {
+			want = want.Union(one)
 			all = append(all, commit{one, at})
 			return nil
 		}); err != nil {
 			c.t.Fatal(err)
 		}
-		previous = previous.Union(l.Set)
-		if slices.Contains(lost, file) {
-			continue
-		}
-		if err := c.repository().SaveLog(c.t.Context(), path, l); err != nil {
-			c.t.Fatal(err)
-		}
 	}
+	took := c.eventually("the leader archives", time.Minute, func() bool {
+		logs, err := c.repository().Logs(c.t.Context())
+		if err != nil {
+			return false
+		}
+		var has gtid.Set
+		for _, l := range logs {
+			has = has.Union(l.Set)
+		}
+		return has.Contains(want)
+	})
+	c.t.Logf("archived after %s", took)
 	return all
 }
 

@@ -7,11 +7,13 @@ package main
 import (
 	cryptotls "crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"io"
 	"net"
 	nethttp "net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -151,4 +154,22 @@ func (s *store) change(key string, by func([]byte) []byte) (back func()) {
 		put(by([]byte(string(before))))
 	}
 	return func() { put(before) }
+}
+
+// unlist a binary log: it is lost.
+func (s *store) unlist(file string) {
+	s.t.Helper()
+	for _, key := range s.keys("/log/", "/index/") {
+		s.change(key, func(raw []byte) []byte {
+			var logs []repository.Log
+			if err := json.Unmarshal(raw, &logs); err != nil {
+				s.t.Fatal(err)
+			}
+			raw, err := json.Marshal(slices.DeleteFunc(logs, func(l repository.Log) bool { return l.File == file }))
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return raw
+		})
+	}
 }
