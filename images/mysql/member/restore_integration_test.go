@@ -18,10 +18,10 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/outcome"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/binlog"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
-	"github.com/capstan-dev/capstan/images/mysql/member/internal/restore"
 )
 
 // job runs the program in a pod of its own, beside those of members, until it ends or has said a word, after which it is killed. It returns what
@@ -126,10 +126,11 @@ func (c *cluster) archive(letter string) (all []commit) {
 	lines := strings.Split(c.inside(letter, "SHOW BINARY LOGS"), "\n")
 	for _, line := range lines[:len(lines)-1] {
 		file, _, _ := strings.Cut(line, "\t")
-		if err := restore.Transactions(filepath.Join(c.base, "data-"+letter, "mysql", file), func(one gtid.Set, at time.Time) error {
+		if err := binlog.Each(filepath.Join(c.base, "data-"+letter, "mysql", file), func(t binlog.Transaction) error {
+			one, err := t.Set()
 			want = want.Union(one)
-			all = append(all, commit{one, at})
-			return nil
+			all = append(all, commit{one, t.Committed})
+			return err
 		}); err != nil {
 			c.t.Fatal(err)
 		}

@@ -237,5 +237,5 @@ func (a *archiver) lost(h held, last *repository.Backup) gtid.Set {
 	if !h.Executed.Union(h.Received).Contains(last.Set) {
 		return h.Executed // the backup is of a history that ended, and nothing that comes can be restored from it
 	}
-	return continuity.Lost(h.Executed, last.Set, a.archived, h.all())
+	return continuity.Gap(h.Executed, last.Set, a.archived, h.all())
 }

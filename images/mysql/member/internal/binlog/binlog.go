@@ -109,23 +109,28 @@ func Read(from io.Reader) (Info, error) {
 	return s.info, nil
 }
 
-// After a moment, the first transaction of a log, in the order of the log. A restore to the moment ends before it.
-func After(from io.Reader, moment time.Time) (Transaction, bool, error) {
-	var first *Transaction
-	s := scanner{from: bufio.NewReaderSize(from, 1<<20)}
-	err := s.scan(func() bool {
-		if s.at != nil && s.at.Committed.After(moment) {
-			first = s.at
-		}
-		return first == nil
-	})
-	switch {
-	case err != nil:
-		return Transaction{}, false, fmt.Errorf("cannot read a binary log: %w", err)
-	case first == nil:
-		return Transaction{}, false, nil
+// Each transaction of the log at a path, in their order, until the function returns an error.
+func Each(path string, do func(Transaction) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot read a binary log: %w", err)
 	}
-	return *first, true, nil
+	defer func() { _ = f.Close() }()
+	var ended error
+	s := scanner{from: bufio.NewReaderSize(f, 1<<20)}
+	err = s.scan(func() bool {
+		if s.at != nil {
+			ended = do(*s.at)
+		}
+		return ended == nil
+	})
+	if ended != nil {
+		return ended
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read a binary log: %w", err)
+	}
+	return nil
 }
 
 // UntilFile reads what had been executed with and before a transaction of the log at a path. It is all of the log if the log has no such.

@@ -38,24 +38,8 @@ func Archived(logs []Log) gtid.Set {
 	return out
 }
 
-// Missing before the end of a log: what was executed until then, and neither a backup nor any of the logs has. Without it everything until
-// then can be restored from the backup.
-func Missing(end Log, logs []Log, backup gtid.Set) gtid.Set {
-	return end.until().Minus(backup).Minus(Archived(logs))
-}
-
-// Gap of an archive: transactions older than the last one that it has, which neither a backup nor any log has. No moment behind them can be
-// restored from the backup.
-func Gap(logs []Log, backup gtid.Set) gtid.Set {
-	var seen gtid.Set
-	for _, l := range logs {
-		seen = seen.Union(l.until())
-	}
-	return seen.Minus(backup).Minus(Archived(logs))
-}
-
-// Lost to the archive: what was executed and will never be in it, because neither a backup, nor the archive, nor any file that waits for it has
-// it. It is a Gap as soon as the archive has anything behind it.
-func Lost(executed, backup, archived, waiting gtid.Set) gtid.Set {
+// Gap of an archive: what was executed and neither a backup, nor the archive, nor any file that waits for it has. It will never be in the
+// archive, and no moment behind it can be restored from the backup.
+func Gap(executed, backup, archived, waiting gtid.Set) gtid.Set {
 	return executed.Minus(backup).Minus(archived).Minus(waiting)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/binlog"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/server"
@@ -238,15 +239,16 @@ func (p Plan) within(file string, l repository.Log, has *gtid.Set, b *batch) (en
 		*has, b.last = has.Union(l.Set), l.Last
 		return false, nil
 	}
-	err = Transactions(file, func(one gtid.Set, at time.Time) error {
-		if has.Contains(one) {
-			return nil
+	err = binlog.Each(file, func(t binlog.Transaction) error {
+		one, err := t.Set()
+		if err != nil || has.Contains(one) {
+			return err
 		}
-		if p.ends(one, at) {
+		if p.ends(one, t.Committed) {
 			b.before = one
 			return errEnded
 		}
-		*has, b.last = has.Union(one), at
+		*has, b.last = has.Union(one), t.Committed
 		return nil
 	})
 	if errors.Is(err, errEnded) {
