@@ -68,7 +68,7 @@ type cluster struct {
 	letters []string
 	dynamic map[string]string
 	config  mysqlmember.Config
-	bucket  *store // nil without backups
+	store   *store // of a cluster that archives; else nil
 
 	apiDown atomic.Bool
 
@@ -351,9 +351,6 @@ func (c *cluster) start(letter string) *running {
 			mysqlmember.FolderBackup: c.folder("bucket"), mysqlmember.FolderBackupKey: c.folder("bucket-key"),
 			mysqlmember.FolderSource: c.folder("source"), mysqlmember.FolderSourceKey: c.folder("source-key"),
 		},
-	}
-	if c.bucket != nil {
-		box.Mounts[mysqlmember.FolderBackup], box.Mounts[mysqlmember.FolderBackupKey] = mount("backup"), mount("backup-key")
 	}
 	host, port, _ := net.SplitHostPort(c.api) // see network
 	env := []string{

@@ -54,13 +54,7 @@ func (c *cluster) network(letter string) {
 	c.ip("-n", name, "address", "add", c.identify(letter).IP+"/24", "dev", "eth0")
 	c.ip("-n", name, "link", "set", "eth0", "up")
 	c.ip("-n", name, "link", "set", "lo", "up")
-	c.offer(letter, c.api)
-}
-
-// offer a server of the machine in the network of a member, at the same address.
-func (c *cluster) offer(letter, address string) {
-	c.t.Helper()
-	l, err := listenIn(c.netns(letter), address)
+	l, err := listenIn(c.netns(letter), c.api)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -71,27 +65,25 @@ func (c *cluster) offer(letter, address string) {
 			if err != nil {
 				return
 			}
-			go c.forward(from, address)
+			go c.forward(from)
 		}
 	}()
 }
 
-// forward a connection to a server of the machine, and to the API server only while that is up.
-func (c *cluster) forward(from net.Conn, address string) {
+// forward a connection to the API server, while that is up.
+func (c *cluster) forward(from net.Conn) {
 	defer func() { _ = from.Close() }()
-	if address == c.api && c.apiDown.Load() {
+	if c.apiDown.Load() {
 		return
 	}
-	to, err := net.Dial("tcp", address)
+	to, err := net.Dial("tcp", c.api)
 	if err != nil {
 		return
 	}
 	defer func() { _ = to.Close() }()
-	if address == c.api {
-		c.mu.Lock()
-		c.forwarded = append(c.forwarded, from, to)
-		c.mu.Unlock()
-	}
+	c.mu.Lock()
+	c.forwarded = append(c.forwarded, from, to)
+	c.mu.Unlock()
 	done := make(chan struct{}, 2)
 	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
 		go func() {

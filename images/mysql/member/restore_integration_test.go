@@ -91,7 +91,7 @@ func (c *cluster) backup() (outcome.Backup, string) {
 
 // backups of a Database with these members.
 func (c *cluster) backups(letters ...string) *mysqlmember.Backup {
-	b := &mysqlmember.Backup{Enabled: true, Stanza: scope, Path: "/" + c.ns + "/" + database, RetentionDays: 30}
+	b := &mysqlmember.Backup{Enabled: true, Stanza: scope, Path: "/" + c.ns + "/" + database, Queue: 256 << 20, RetentionDays: 30}
 	for _, l := range letters {
 		b.Members = append(b.Members, layout.Host(c.identify(l).Name, c.podsHost()))
 	}
@@ -101,9 +101,11 @@ func (c *cluster) backups(letters ...string) *mysqlmember.Backup {
 // repository of the Database, as the test reads it.
 func (c *cluster) repository() *repository.Repository {
 	c.t.Helper()
-	r, err := repository.Open(c.t.Context(), repository.Place{
-		Path: c.config.Backup.Path, Stanza: c.config.Backup.Stanza, Secret: c.folder("bucket"), Scratch: c.t.TempDir(),
-	})
+	p := repository.Place{Path: c.config.Backup.Path, Stanza: c.config.Backup.Stanza, Secret: c.folder("bucket"), Scratch: c.t.TempDir()}
+	if c.config.Backup.Encrypted {
+		p.Key = c.folder("bucket-key")
+	}
+	r, err := repository.Open(c.t.Context(), p)
 	if err != nil {
 		c.t.Fatal(err)
 	}
