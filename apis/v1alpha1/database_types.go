@@ -272,8 +272,8 @@ type DatabaseSpec struct {
 	// +optional
 	Switchover *DatabaseSwitchover `json:"switchover,omitempty"`
 
-	// Reinitialize copies a standby again from the leader, once for each ID, when its data is in doubt. Its own data is
-	// removed first, so that one copy less exists meanwhile.
+	// Reinitialize copies a standby again from the leader, or with MySQL from any member of the group, once for each ID,
+	// when its data is in doubt. Its own data is removed first, so that one copy less exists meanwhile.
 	//
 	// +optional
 	Reinitialize *DatabaseReinitialize `json:"reinitialize,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -50,6 +51,7 @@ func mysqlConfig(uri, ca string, timeout time.Duration) (*mysql.Config, error) {
 	config.Passwd, _ = u.User.Password()
 	config.Net, config.Addr, config.DBName = "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = timeout, 2*timeout, 2*timeout
+	config.DialFunc = dialer(timeout)
 	config.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
 	if ca != "" {
 		raw, err := os.ReadFile(ca) //nolint:gosec // It was named to us.
@@ -62,6 +64,22 @@ func mysqlConfig(uri, ca string, timeout time.Duration) (*mysql.Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// dialer of names that are remembered.
+func dialer(timeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	lookup := remembering(timeout / 4)
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		addresses, err := lookup(ctx, host)
+		if err != nil {
+			return nil, err
+		}
+		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, net.JoinHostPort(addresses[0], port))
+	}
 }
 
 // with a connection do something. After an error nothing is known of it, and it is closed: a leader that hands over keeps the connections

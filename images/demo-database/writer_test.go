@@ -118,3 +118,47 @@ func TestWriter(t *testing.T) {
 		})
 	}
 }
+
+// takes what members acknowledge from a script, where an empty one is refused. It is asked by several at a time.
+type takes struct {
+	scripted
+
+	by string
+}
+
+func (s *takes) insert(context.Context, string, int64) (string, error) {
+	if s.by == "" {
+		return "", errors.New("refused")
+	}
+	return s.by, nil
+}
+
+func TestProber(t *testing.T) {
+	for by, want := range map[string]int{"a": 3, "": 0} {
+		var told int
+		ticks := make(chan time.Time)
+		ctx, stop := context.WithCancel(t.Context())
+		p, err := newProber(&writer{now: time.Now, options: Options{Timeout: time.Second}, tell: func(any) error { told++; return nil }},
+			func() (rows, error) { return &takes{by: by}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for range 3 {
+				ticks <- time.Time{}
+			}
+			stop()
+		}()
+		p.write(ctx, ticks)
+		if told != want || len(p.acknowledged) != want || p.failed != int64(3-want) {
+			t.Errorf("A member that answers %q took %d writes and refused %d, and %d were told.", by, len(p.acknowledged), p.failed, told)
+		}
+	}
+}
+
+func TestAt(t *testing.T) {
+	got, err := at("mysql://api:p%40ss@orders-db-rw.demo.svc:3306/orders?ssl-mode=VERIFY_IDENTITY", "orders-db-a-0.orders-db-pods.demo.svc")
+	if want := "mysql://api:p%40ss@orders-db-a-0.orders-db-pods.demo.svc:3306/orders?ssl-mode=VERIFY_IDENTITY"; err != nil || got != want {
+		t.Errorf("Only the host is another one: got %q, %v", got, err)
+	}
+}

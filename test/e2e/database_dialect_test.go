@@ -30,6 +30,9 @@ type dialect struct {
 
 	// ways that writers connect by.
 	ways []string
+
+	// probed reports whether every member is asked for writes while faults strike.
+	probed bool
 }
 
 var dialects = map[v1alpha1.Engine]dialect{
@@ -54,7 +57,8 @@ var dialects = map[v1alpha1.Engine]dialect{
 		followers: "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE' AND MEMBER_ROLE = 'SECONDARY'",
 		thousand: `CREATE TABLE kept (n INT PRIMARY KEY); INSERT INTO kept WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 1000) ` +
 			`SELECT n FROM s`,
-		ways: []string{byService},
+		ways:   []string{byService},
+		probed: true,
 	},
 }
 

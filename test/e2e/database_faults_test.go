@@ -123,8 +123,10 @@ func faultsOf(d *v1alpha1.Database) []fault {
 		{name: "leader frozen", aim: 20, lasting: 40 * time.Second, strike: func(t *testing.T, p corev1.Pod) func() {
 			t.Helper()
 			// Everything but the first process, which the kernel protects from such signals.
-			shell(t, p, `for p in /proc/[0-9]*; do n=${p#/proc/}; [ "$n" = 1 ] || [ "$n" = $$ ] || kill -STOP "$n"; done`)
-			return nil
+			all := `for p in /proc/[0-9]*; do n=${p#/proc/}; [ "$n" = 1 ] || [ "$n" = $$ ] || kill -%s "$n"; done`
+			shell(t, p, fmt.Sprintf(all, "STOP"))
+			// The first process may have replaced what was frozen by then.
+			return func() { shell(t, p, fmt.Sprintf(all, "CONT")) }
 		}},
 		{name: "leader's node cut off", aim: 20, lasting: 45 * time.Second, isolates: true, strike: func(t *testing.T, p corev1.Pod) func() {
 			t.Helper()
@@ -268,12 +270,18 @@ func failsOver(t *testing.T, d *v1alpha1.Database) {
 	}
 	stop := oneLeader(t, d)
 	defer stop()
+	asked := &probers{d: d}
+	if dialectOf(d).probed {
+		asked = probe(t, d)
+	}
 
 	for round := range rounds() {
 		for _, f := range faultsOf(d) {
 			writers = befall(t, d, f, round, writers)
+			asked.look(t)
 		}
 	}
+	asked.end(t)
 
 	for _, w := range writers {
 		a := w.end(t)

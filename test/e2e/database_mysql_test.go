@@ -7,6 +7,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +17,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
@@ -55,10 +60,71 @@ func TestDatabaseMySQL(t *testing.T) {
 
 // TestDatabaseMySQLFaults strikes the leader and its node in every way that TestDatabase strikes PostgreSQL's.
 func TestDatabaseMySQLFaults(t *testing.T) {
-	d := mysqlDatabase(namespace(t))
+	d := mysqlDatabase(namespace(t), func(d *v1alpha1.Database) { d.Spec.Availability.Profile = v1alpha1.FailoverFast })
 	t.Logf("Ready after %s", createDatabase(t, d).Round(time.Second))
-	t.Run("Quiet", func(t *testing.T) { quiet(t, d) })
 	t.Run("FailsOver", func(t *testing.T) { failsOver(t, d) })
+	t.Run("LosesVolume", func(t *testing.T) { losesVolume(t, d) })
+	t.Run("Quiet", func(t *testing.T) { quiet(t, d) })
+}
+
+// losesVolume: all members end at once, and the volume of one is empty when they come back, in any order. Nobody begins without a person,
+// who decides as the message says, and nothing is lost.
+func losesVolume(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
+	within(t, creation, "it runs", running(d))
+	lead := leader(t, d)
+	within(t, creation, "all members follow", streamed(d, lead))
+	app := connect(t, d, "api")
+	app.must(t, dialectOf(d).thousand)
+	ms := slices.Collect(maps.Values(members(t.Context(), t, d)))
+	rand.Shuffle(len(ms), func(i, j int) { ms[i], ms[j] = ms[j], ms[i] })
+	emptied := ms[slices.IndexFunc(ms, func(p corev1.Pod) bool { return p.Name != lead.Name })]
+	// The servers end together, and the program of the emptied member makes data on what looks like a new volume.
+	for _, p := range ms {
+		script := dialectOf(d).kill
+		if p.Name == emptied.Name {
+			script += "; rm -rf /data/mysql /data/capstan.json"
+		}
+		shell(t, p, script)
+	}
+	for _, p := range ms {
+		if err := kube.Delete(t.Context(), &p, client.GracePeriodSeconds(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	member := func(p corev1.Pod) string { return p.Labels[observev1alpha1.LabelMember] }
+	within(t, creation, "a person has to decide", databaseCondition(d, v1alpha1.TypeAvailable, corev1.ConditionFalse, "RecoveryNeedsDecision",
+		"the data of "+member(emptied)+" is gone", member(lead)+" is the last leader that was recorded"))
+	got, err := get(t.Context(), &v1alpha1.Database{}, d.Namespace, d.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, epoch, _ := strings.Cut(got.Status.GetCondition(v1alpha1.TypeAvailable).Message, "<member>@")
+	decide(t, d, member(lead)+"@"+epoch)
+	within(t, creation, "it runs again", running(d))
+	if n := app.must(t, `SELECT COUNT(*) FROM kept`); n != "1000" {
+		t.Errorf("%s of 1000 rows are there", n)
+	}
+	app.end(t)
+}
+
+// decide with which member a group begins.
+func decide(t *testing.T, d *v1alpha1.Database, from string) {
+	t.Helper()
+	list := &corev1.ConfigMapList{}
+	if err := kube.List(t.Context(), list, client.InNamespace(d.Namespace), client.HasLabels{observev1alpha1.LabelScope}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list.Items {
+		if strings.HasSuffix(c.Name, "-config") {
+			before := c.DeepCopy()
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "capstan.dev/begin-from", from)
+			if err := kube.Patch(t.Context(), &c, client.MergeFrom(before)); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("decided %s", from)
+		}
+	}
 }
 
 // mysqlServes: consumers have what their access says, and nothing more.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/test/onewriter"
 )
 
 // memberImage of an engine, which also has the client for its SQL.
@@ -216,11 +217,12 @@ type account struct {
 	Errors       map[string]int64 `json:"errors"`
 }
 
-// line of a writer's log.
+// line of a writer's log, or of a prober's.
 type line struct {
-	First   string   `json:"first"`
-	Gap     *gap     `json:"gap"`
-	Account *account `json:"account"`
+	First   string           `json:"first"`
+	Gap     *gap             `json:"gap"`
+	Account *account         `json:"account"`
+	Taken   *onewriter.Write `json:"taken"`
 }
 
 func parse(log string) []line {

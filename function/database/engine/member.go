@@ -2,7 +2,21 @@
 
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+)
+
+// Recorded is what the files of members keep of a Database for good.
+type Recorded struct {
+	// Volumes names the members that had a volume before the Database was created. An empty list means that the Database is new,
+	// nil that it is unknown.
+	Volumes *[]string
+
+	// Begun reports that members have had data. What they record of it themselves can be lost.
+	Begun bool
+}
 
 // A Member is what the program in the members of a generation has to know beyond the configuration of its server. Each engine has a
 // file of its own for it, which only the engine and its program read.
@@ -14,9 +28,7 @@ type Member struct {
 	// Databases that should exist, and Extensions that each should have, sorted.
 	Databases, Extensions []string
 
-	// Volumes names the members that had a volume before the Database was created. An empty list means that the Database is new,
-	// nil that it is unknown.
-	Volumes *[]string
+	Recorded
 
 	// Pooled reports that there are poolers.
 	Pooled bool
@@ -27,7 +39,7 @@ type Member struct {
 	Replicators  []string
 
 	// Reinitialize is the request to copy a member again; nil without one.
-	Reinitialize *Reinitialize
+	Reinitialize *members.Reinitialize
 
 	// Backup says how backups are taken; nil when there never were any.
 	Backup *Backup
@@ -39,9 +51,6 @@ type Member struct {
 
 // A Slot keeps changes of a database until its consumer has read them.
 type Slot struct{ Name, Database, Plugin string }
-
-// Reinitialize is a request to copy a member again from the leader, once for each ID.
-type Reinitialize struct{ ID, Member string }
 
 // A Publication names the tables of a database whose changes can be read.
 type Publication struct {

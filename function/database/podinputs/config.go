@@ -5,6 +5,7 @@ package podinputs
 import (
 	"slices"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/access"
@@ -33,11 +34,11 @@ func MemberFile(s *facts.Cluster) engine.Member {
 	sorted := func(values []string) []string { return append([]string{}, slices.Sorted(slices.Values(values))...) }
 	m := engine.Member{
 		Generation: s.Generation, Domain: s.Host(names.SuffixPods),
-		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Volumes: volumesBefore(s), Pooled: s.Pooled(),
+		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Recorded: toRecord(s), Pooled: s.Pooled(),
 		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
 	}
 	if r := s.Spec.Reinitialize; r != nil {
-		m.Reinitialize = &engine.Reinitialize{ID: r.ID, Member: r.Member}
+		m.Reinitialize = &members.Reinitialize{ID: r.ID, Member: r.Member}
 	}
 	r := s.Spec.Replication
 	if r == nil {
@@ -54,33 +55,34 @@ func MemberFile(s *facts.Cluster) engine.Member {
 	return m
 }
 
-// volumesBefore the first member was made. They are recorded once, because later every member has a volume.
-func volumesBefore(s *facts.Cluster) *[]string {
-	if before := volumesRecorded(s); before != nil {
-		return before
+// toRecord are the volumes before the first member was made, once, because later every member has a volume; and that there is data.
+func toRecord(s *facts.Cluster) engine.Recorded {
+	r := recorded(s)
+	if o := s.Observed[s.In(names.DCS)]; o != nil {
+		r.Begun = r.Begun || compose.Text(o.Map(), "metadata", "annotations", members.AnnotationInitialize) != ""
 	}
-	if !s.HasTopology || len(s.Sets) > 0 {
-		return nil
+	if r.Volumes == nil && s.HasTopology && len(s.Sets) == 0 {
+		r.Volumes = new(append([]string{}, s.Seen.Volumes...))
 	}
-	return new(append([]string{}, s.Seen.Volumes...))
+	return r
 }
 
-// volumesRecorded in the files that members have; nil when there are none.
-func volumesRecorded(s *facts.Cluster) *[]string {
+// recorded in the files that members have.
+func recorded(s *facts.Cluster) engine.Recorded {
 	o := s.Observed[s.In(names.Config)]
 	if o == nil {
-		return nil
+		return engine.Recorded{}
 	}
 	files := map[string]string{}
 	for name, text := range compose.Map(o.Map(), "data") {
 		files[name], _ = text.(string)
 	}
-	return s.Engine.Volumes(files)
+	return s.Engine.Recorded(files)
 }
 
 // KnowsVolumes reports whether members can know which volumes were there before them.
 func KnowsVolumes(s *facts.Cluster) bool {
-	return len(s.Sets) > 0 || volumesRecorded(s) != nil
+	return len(s.Sets) > 0 || recorded(s).Volumes != nil
 }
 
 // Server that the members run.

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+	"golang.org/x/sys/unix"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -343,6 +344,34 @@ func (c *cluster) start(letter string) *running {
 	c.members[letter] = r
 	c.mu.Unlock()
 	return r
+}
+
+// volume of a member that has not started yet, of a size in MiB. Others have as much room as the machine.
+func (c *cluster) volume(letter string, size int) {
+	c.t.Helper()
+	data := filepath.Join(c.base, "data-"+letter)
+	if err := errors.Join(os.MkdirAll(data, 0o770), unix.Mount("tmpfs", data, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0770,uid=%d,gid=%d", size, user, user))); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = unix.Unmount(data, unix.MNT_DETACH) })
+}
+
+// fill the volume of a member until nothing more fits. What is returned makes room again.
+func (c *cluster) fill(letter string) (free func()) {
+	c.t.Helper()
+	name := filepath.Join(c.base, "data-"+letter, "filler")
+	f, err := os.Create(name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	block := make([]byte, 64<<10)
+	for size := len(block); size > 0; {
+		if _, err := f.Write(block[:size]); err != nil {
+			size /= 2
+		}
+	}
+	_ = f.Close()
+	return func() { _ = os.Remove(name) }
 }
 
 // podsHost is behind the names of the pods of members.

@@ -9,6 +9,10 @@
 // Before the pod stops, the kubelet lets it make another member the leader:
 //
 //	capstan-member handover
+//
+// A pod of its own runs SQL or sends a request around a change of members:
+//
+//	capstan-member hook
 package main
 
 import (
@@ -23,6 +27,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/agent"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/command"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
@@ -34,6 +39,7 @@ var version = "unknown"
 type cli struct {
 	Run      agent.Command    `cmd:"" default:"1"                                                               help:"Run the member until a signal ends it."`
 	Handover command.Handover `cmd:"" help:"Make another member the leader, if this one is and another is fit."`
+	Hook     command.Hook     `cmd:"" help:"Run a hook of a change, in a pod of its own."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }
@@ -50,7 +56,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("capstan-member"), kong.Description("Runs a member of a Database."),
-		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.Writers(stdout, stderr), kong.Vars{"connection": members.FolderConnection}, kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(log, layout.Version(version)))
 	if err != nil {
 		return die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))

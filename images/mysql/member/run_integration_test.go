@@ -54,7 +54,7 @@ func begin(t *testing.T, c *cluster, letters ...string) {
 	for _, l := range letters {
 		c.start(l)
 	}
-	took := c.eventually("all members are ready", 90*time.Second, func() bool { return c.ready(letters...) })
+	took := c.eventually("all members are ready", 4*time.Minute, func() bool { return c.ready(letters...) })
 	t.Logf("%d members ready after %s", len(letters), took)
 	var err error
 	c.eventually("the platform can log in", 30*time.Second, func() bool {
@@ -67,6 +67,7 @@ func begin(t *testing.T, c *cluster, letters ...string) {
 	defer func() { _ = conn.Close() }()
 	for _, statement := range []string{
 		"CREATE TABLE ledger (id BIGINT PRIMARY KEY)",
+		"CREATE TABLE probes (id BIGINT PRIMARY KEY)",
 		"CREATE USER api@'%' IDENTIFIED WITH caching_sha2_password AS 0x" + hex.EncodeToString([]byte(verifier(password))) + " REQUIRE SSL",
 		"GRANT ALL ON shop.* TO api@'%'",
 	} {
@@ -102,7 +103,7 @@ func TestOneMember(t *testing.T) {
 func TestThreeMembers(t *testing.T) {
 	c := newCluster(t, "a", "b", "c")
 	begin(t, c, "a", "b", "c")
-	w := c.write()
+	w, p := c.write(), c.askAll()
 	w.goesOn(10 * time.Second)
 	for _, step := range []struct {
 		name string
@@ -135,6 +136,7 @@ func TestThreeMembers(t *testing.T) {
 	c.t = t
 	c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
 	w.check(t)
+	p.check(t)
 	c.oneLeader()
 }
 

@@ -56,7 +56,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/agent"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/diverged"
@@ -100,7 +100,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("capstan-member"), kong.Description("Runs a member of a Database."),
-		kong.Writers(stdout, stderr), kong.Vars{"connection": pgmember.FolderConnection}, kong.Exit(func(code int) { exited = code }),
+		kong.Writers(stdout, stderr), kong.Vars{"connection": members.FolderConnection}, kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(log, layout.Version(version)))
 	if err != nil {
 		return die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))

@@ -84,7 +84,10 @@ var fixed = map[string]string{
 func (mySQL) Files(s engine.Server, m engine.Member) map[string]string {
 	return map[string]string{
 		mysqlmember.FileServer: server(s),
-		mysqlmember.FileConfig: encoding.JSON(mysqlmember.Config{Generation: m.Generation, Domain: m.Domain, Volumes: m.Volumes}),
+		mysqlmember.FileConfig: encoding.JSON(mysqlmember.Config{
+			Generation: m.Generation, Domain: m.Domain, Volumes: m.Volumes, Reinitialize: m.Reinitialize, Backup: backupFile(m.Backup),
+			From: sourceFile(m.From), Begun: m.Begun,
+		}),
 	}
 }
 
@@ -105,13 +108,13 @@ func server(s engine.Server) string {
 	return b.String()
 }
 
-// Volumes that a file of the member names.
-func (mySQL) Volumes(files map[string]string) *[]string {
+// Recorded in a file of the member.
+func (mySQL) Recorded(files map[string]string) engine.Recorded {
 	var c mysqlmember.Config
 	if json.Unmarshal([]byte(files[mysqlmember.FileConfig]), &c) != nil {
-		return nil
+		return engine.Recorded{}
 	}
-	return c.Volumes
+	return engine.Recorded{Volumes: c.Volumes, Begun: c.Begun}
 }
 
 // Coordination is what members set while the server runs.

@@ -234,18 +234,20 @@ of_another_version=ON
 	}
 }
 
-// TestVolumes: what is recorded in the file of a member is read again.
-func TestVolumes(t *testing.T) {
-	for name, volumes := range map[string]*[]string{"Unknown": nil, "None": {}, "Some": {"orders-db-a"}} {
+// TestRecorded: what is recorded in the file of a member is read again.
+func TestRecorded(t *testing.T) {
+	for name, record := range map[string]engine.Recorded{
+		"Unknown": {}, "None": {Volumes: &[]string{}}, "Some": {Volumes: &[]string{"orders-db-a"}}, "Begun": {Volumes: &[]string{}, Begun: true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			files := mySQL{}.Files(member("1Gi", 50, 100, nil), engine.Member{Generation: 1, Domain: "orders-db-pods.shop.svc", Volumes: volumes})
-			if diff := cmp.Diff(volumes, mySQL{}.Volumes(files)); diff != "" {
+			files := mySQL{}.Files(member("1Gi", 50, 100, nil), engine.Member{Generation: 1, Domain: "orders-db-pods.shop.svc", Recorded: record})
+			if diff := cmp.Diff(record, mySQL{}.Recorded(files)); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
 		})
 	}
-	if got := (mySQL{}).Volumes(map[string]string{"member.json": "{"}); got != nil {
-		t.Errorf("a broken file names %v", *got)
+	if got := (mySQL{}).Recorded(map[string]string{"member.json": "{"}); got.Volumes != nil || got.Begun {
+		t.Errorf("a broken file has %v", got)
 	}
 }
 

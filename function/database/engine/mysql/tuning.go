@@ -94,7 +94,7 @@ func restarting(s engine.Server) map[string]string {
 // base of what takes effect at once: what the file of the server has, too.
 func base(s engine.Server) map[string]string {
 	p := paceOf(s.Profile)
-	return map[string]string{
+	ps := map[string]string{
 		parameterExpel:    strconv.Itoa(p.expel),
 		parameterMajority: strconv.Itoa(p.majority),
 		// A server that was killed reads it all at its start.
@@ -104,6 +104,11 @@ func base(s engine.Server) map[string]string {
 		// A member that was down for longer is copied.
 		parameterBinlogExpiry: strconv.Itoa(24 * 3600),
 	}
+	if s.Archiving {
+		// The server does not know what is in the archive: the program of the member removes binary logs that are.
+		ps[parameterBinlogPurge] = "OFF"
+	}
+	return ps
 }
 
 // reloading parameters take effect at once.

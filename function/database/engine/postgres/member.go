@@ -15,7 +15,7 @@ func memberFile(m engine.Member) string {
 	c := pgmember.Config{
 		Databases: m.Databases, Extensions: m.Extensions, Volumes: m.Volumes, Pooled: m.Pooled,
 		From: (*pgmember.Source)(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade), Replicators: m.Replicators,
-		Reinitialize: (*pgmember.Reinitialize)(m.Reinitialize),
+		Reinitialize: m.Reinitialize,
 	}
 	for _, s := range m.Slots {
 		c.Slots = append(c.Slots, pgmember.Slot(s))
@@ -45,11 +45,11 @@ func verify(v *engine.Verify) *pgmember.Verify {
 	return out
 }
 
-// Volumes that a file of the member names.
-func (postgreSQL) Volumes(files map[string]string) *[]string {
+// Recorded in a file of the member. That there is data is recorded by Patroni alone.
+func (postgreSQL) Recorded(files map[string]string) engine.Recorded {
 	var c pgmember.Config
 	if json.Unmarshal([]byte(files[pgmember.FileConfig]), &c) != nil {
-		return nil
+		return engine.Recorded{}
 	}
-	return c.Volumes
+	return engine.Recorded{Volumes: c.Volumes}
 }

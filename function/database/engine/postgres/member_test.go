@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
@@ -19,7 +20,7 @@ func complete() engine.Member {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return engine.Member{
 		Generation: 2, Domain: "orders-db-pods.shop.svc",
-		Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
+		Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Recorded: engine.Recorded{Volumes: &[]string{"orders-db-a"}}, Pooled: true,
 		Backup: &engine.Backup{
 			Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Repository: "orders-db-repository.shop.svc", Queue: 10 << 30, UntilLow: true,
 			Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}, RetentionDays: 30, RetentionFull: 4, Former: []string{"orders-db-3f2a9c1b-16"}, StartEmpty: true, RestorePoint: "before-v2",
@@ -28,7 +29,7 @@ func complete() engine.Member {
 			}, Processes: 4,
 		},
 		Slots: []engine.Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
-		Reinitialize: &engine.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
+		Reinitialize: &members.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
 		Publications: []engine.Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
 		From: &engine.Source{
 			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", Follow: true, At: &at,
@@ -67,22 +68,22 @@ func TestMemberFile(t *testing.T) {
 	}
 }
 
-func TestVolumes(t *testing.T) {
+func TestRecorded(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		files  map[string]string
 		want   *[]string
 	}{
 		"Some":    {"Members learn which volumes were there before them.", map[string]string{pgmember.FileConfig: memberFile(complete())}, &[]string{"orders-db-a"}},
-		"New":     {"That no volume existed is known.", map[string]string{pgmember.FileConfig: memberFile(engine.Member{Volumes: &[]string{}})}, &[]string{}},
+		"New":     {"That no volume existed is known.", map[string]string{pgmember.FileConfig: memberFile(engine.Member{Recorded: engine.Recorded{Volumes: &[]string{}}})}, &[]string{}},
 		"Unknown": {"A file of a version that did not record it names none.", map[string]string{pgmember.FileConfig: memberFile(engine.Member{})}, nil},
 		"Broken":  {"A file that cannot be read names none.", map[string]string{pgmember.FileConfig: "{"}, nil},
 		"None":    {"Neither do other files.", map[string]string{pgmember.FilePatroni: "{}"}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, (postgreSQL{}).Volumes(tc.files)); diff != "" {
-				t.Errorf("\n%s\nVolumes(...): -want, +got:\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.want, (postgreSQL{}).Recorded(tc.files).Volumes); diff != "" {
+				t.Errorf("\n%s\nRecorded(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

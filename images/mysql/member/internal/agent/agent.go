@@ -7,6 +7,7 @@
 // or a Wakeup:
 //
 //	Supervisor       runs the server; others read the one that runs by Child
+//	Copier           lets the member be copied again on request; the Keeper and the Supervisor ask it
 //	Keeper           looks at the server and its group, and acts on it; all others read what it saw by Seen
 //	report.Reporter  takes reports from all, under a lock
 package agent
@@ -102,8 +103,13 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		names: c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
 		changed: []loop.Wakeup{label, note, status, manage, request},
 	}
+	copier := &Copier{names: c.Names, pods: own, store: store, seen: keeper.Seen, restart: supervisor.Restart, reporter: reporter, log: log}
+	supervisor.discard, keeper.away = copier.Discard, copier.Away
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
-	recorder := &Recorder{pod: c.Pod, store: store, seen: keeper.Seen, prove: server.Prove, status: status, log: log}
+	recorder := &Recorder{
+		pod: c.Pod, store: store, seen: keeper.Seen, unrecorded: keeper.Unrecorded, look: server.Look, prove: server.Prove, status: status, log: log,
+	}
+	keeper.sat = recorder.Sat
 	configurer := &Configurer{child: supervisor.Child, seen: keeper.Seen, store: store, server: server, log: log, status: status, started: supervisor.Settings}
 	statusWriter := &StatusWriter{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: configurer.PendingRestart, log: log}
 	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look, note}}
@@ -127,8 +133,9 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(set, configurer.once),
 		loop.Every(request, (&Switcher{pod: c.Pod, store: store, server: server, seen: keeper.Seen, log: log}).once),
 		loop.Every(nil, watcher.once),
+		loop.Every(nil, copier.once),
 		loop.Every(nil, (&Refresher{copies: copies, child: supervisor.Child, server: server, manage: manage, log: log}).once),
 		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
-		loop.Every(nil, (&Watchdog{child: supervisor.Child, server: server, probes: probes, storage: &volume.Responder{Dir: mysqlmember.FolderVolume}}).once),
+		loop.Every(nil, (&Watchdog{child: supervisor.Child, server: server, probes: probes, storage: &volume.Responder{Dir: mysqlmember.FolderVolume}, log: log}).once),
 	}, last
 }

@@ -48,10 +48,42 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// TestHangs: a server is killed when it has not answered for a minute, and never because the container was frozen.
+func TestHangs(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
+	type look struct {
+		at   int
+		well bool
+	}
+	cases := map[string]struct {
+		reason string
+		looks  []look
+		want   bool
+	}{
+		"Well":   {"It answers.", []look{{0, true}, {100, true}, {200, true}}, false},
+		"Short":  {"It may recover.", []look{{0, false}, {8, false}, {16, false}, {24, false}, {32, false}, {40, false}, {48, false}}, false},
+		"Long":   {"It does not.", []look{{0, false}, {8, false}, {16, false}, {24, false}, {32, false}, {40, false}, {48, false}, {56, false}, {64, false}}, true},
+		"Again":  {"An answer in between counts.", []look{{0, false}, {8, false}, {16, false}, {24, false}, {50, true}, {58, false}, {66, false}}, false},
+		"Frozen": {"The container was frozen, and the program with it.", []look{{0, false}, {3600, false}, {3608, false}, {3616, false}}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var w Watchdog
+			got := false
+			for _, l := range tc.looks {
+				got = w.hangs(at(l.at), l.well)
+			}
+			if got != tc.want {
+				t.Errorf("%s Want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 func TestSeats(t *testing.T) {
 	now := time.Date(2026, 11, 26, 3, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
-	s := Seen{Look: decision.Look{Group: []decision.Peer{{Server: "2", Host: "orders-b-0.x"}, {Server: "1", Host: "orders-a-0.x"}}}}
+	l := decision.Look{Group: []decision.Peer{{Server: "2", Host: "orders-b-0.x"}, {Server: "1", Host: "orders-a-0.x"}}}
 	before := []record.Seat{
 		{Name: "orders-a", Server: "1", Joining: ago(time.Second)},
 		{Name: "orders-c", Server: "3", Joining: ago(time.Minute)},
@@ -59,7 +91,7 @@ func TestSeats(t *testing.T) {
 		{Name: "orders-e", Server: "5", Joining: ago(time.Hour)},
 	}
 	want := []record.Seat{{Name: "orders-a", Server: "1"}, {Name: "orders-b", Server: "2"}, {Name: "orders-c", Server: "3", Joining: ago(time.Minute)}}
-	if diff := cmp.Diff(want, seats(s, before, now)); diff != "" {
+	if diff := cmp.Diff(want, seats(l, before, now)); diff != "" {
 		t.Errorf("whoever is in the group or about to join it has a seat, and nobody else: -want +got:\n%s", diff)
 	}
 }

@@ -5,16 +5,21 @@ package agent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/kube"
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
@@ -62,55 +67,33 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	if err != nil {
 		return decision.Wait, err
 	}
-	// The record first: a claim of another member after this moment fails this one's.
-	reading, cancel := context.WithTimeout(ctx, 2*kube.Timeout)
-	defer cancel()
-	rec, err := k.store.Read(reading)
+	at, err := k.around(ctx, config)
 	if err != nil {
 		// Where no other member was in the group none can begin one. A Database with one member needs no API server for it.
 		if k.only == l.Server {
 			return decision.Begin, k.begin(ctx, k.group)
 		}
-		return decision.Wait, err
+		if at.hosts = k.recall(); len(at.hosts) == 0 {
+			return decision.Wait, err
+		}
+		k.note(err.Error() + ": joining by what other members say, if they prove a majority")
+		at.blind = true
 	}
-	common, err := k.store.Common(reading)
-	if err != nil {
-		return decision.Wait, err
-	}
-	list, err := k.pods.List(reading)
-	if err != nil {
-		return decision.Wait, err
-	}
-	hosts := hostsOf(list, rec.View, config.Domain)
-	expected := slices.Sorted(maps.Keys(hosts))
-	if common.Initialized == "" && config.Volumes != nil {
-		expected = *config.Volumes
-	}
-	seeds := slices.Sorted(maps.Values(hosts))
-	delete(hosts, k.names.Name)
+	others := maps.Clone(at.hosts)
+	delete(others, k.names.Name)
+	rec := at.rec
 	e := decision.Enter(decision.Known{
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
-		Others: peers.Ask(ctx, k.names.Scope, hosts), Initialized: common.Initialized != "", View: rec.Seats(), Expected: expected,
-		Leader: layout.Member(rec.Leader), Epoch: rec.Begin.Epoch, Accepted: common.Accepted,
+		Others: peers.Ask(ctx, k.names.Scope, others), Initialized: at.common.Initialized != "" || config.Begun, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
+		GroupName: k.names.GroupName(config.Generation), Blind: at.blind,
+		Leader: layout.Member(rec.Leader), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted,
 	})
-	group := cmp.Or(rec.Begin.Group, k.names.GroupName(config.Generation))
+	group := cmp.Or(rec.Begin.Group, e.GroupName, k.names.GroupName(config.Generation))
 	k.say(e)
 	seat := record.Seat{Name: k.names.Name, Server: l.Server}
 	switch e.What {
 	case decision.Join:
-		k.entering.Store(true)
-		defer k.entering.Store(false)
-		if err := k.sit(ctx, rec, seat); err != nil {
-			return decision.Wait, err
-		}
-		for i, host := range seeds {
-			seeds[i] = layout.Inner(host)
-		}
-		k.log.Info("joining the group", "name", group, "copy", own.Empty())
-		k.group = group
-		joining, cancel := context.WithTimeout(ctx, enterLimit)
-		defer cancel()
-		return decision.Join, k.server.Join(joining, group, seeds, own.Empty())
+		return decision.Join, k.join(ctx, at, seat, group, own.Empty())
 	case decision.Begin:
 		// Members that ask from now on wait for this one.
 		k.entering.Store(true)
@@ -124,17 +107,119 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		if err := k.store.Initialize(ctx, k.names.GroupName(config.Generation)); err != nil {
 			return decision.Wait, err
 		}
+		k.blind.Store(nil)
 		return decision.Begin, k.begin(ctx, group)
 	case decision.Wait:
 	}
 	return decision.Wait, nil
 }
 
-// hostsOf the members that have a pod or a seat, by name.
-func hostsOf(list []pods.Pod, view []record.Seat, domain string) map[string]string {
-	hosts := map[string]string{}
+// surroundings of a member: what is recorded, and where other members are.
+type surroundings struct {
+	rec    record.Record
+	common record.Common
+	// hosts by the names of members that have a pod or a seat, pods the members that have one, and expected those that have to answer when
+	// nothing is recorded.
+	hosts          map[string]string
+	pods, expected []string
+	// blind reports that the API server does not answer, so that only hosts are known.
+	blind bool
+}
+
+// around this member, as the API server knows it.
+func (k *Keeper) around(ctx context.Context, config mysqlmember.Config) (at surroundings, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*kube.Timeout)
+	defer cancel()
+	// The record first: a claim of another member after this moment fails this one's.
+	if at.rec, err = k.store.Read(ctx); err != nil {
+		return at, err
+	}
+	if at.common, err = k.store.Common(ctx); err != nil {
+		return at, err
+	}
+	list, err := k.pods.List(ctx)
+	if err != nil {
+		return at, err
+	}
+	at.pods = membersOf(list)
+	at.hosts = hostsOf(at.pods, at.rec.View, config.Domain)
+	at.expected = slices.Sorted(maps.Keys(at.hosts))
+	if at.common.Initialized == "" && !config.Begun && config.Volumes != nil {
+		at.expected = *config.Volumes
+	}
+	k.remember(at.hosts)
+	return at, nil
+}
+
+// remember where other members are, also for a program that starts again in the same pod.
+func (k *Keeper) remember(hosts map[string]string) {
+	if maps.Equal(hosts, k.hosts) {
+		return
+	}
+	k.hosts = maps.Clone(hosts)
+	raw, err := json.Marshal(hosts)
+	if err == nil {
+		err = durable.Write(layout.Hosts, raw)
+	}
+	if err != nil {
+		k.note(err.Error())
+	}
+}
+
+// recall where other members were when the API server answered last.
+func (k *Keeper) recall() map[string]string {
+	if len(k.hosts) == 0 {
+		// Without the file nothing is known.
+		if raw, err := os.ReadFile(layout.Hosts); err == nil {
+			_ = json.Unmarshal(raw, &k.hosts)
+		}
+	}
+	return maps.Clone(k.hosts)
+}
+
+// join the group that others are in.
+func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, group string, empty bool) error {
+	k.entering.Store(true)
+	defer k.entering.Store(false)
+	ctx, cancel := context.WithTimeout(ctx, enterLimit)
+	defer cancel()
+	weight := mysql.WeightUsual
+	if at.blind {
+		// It must not lead before it has a seat, so others are elected while there are any.
+		k.blind.Store(&seat)
+		k.light, weight = true, mysql.WeightLast
+	} else {
+		if err := sit(ctx, k.store, at.rec, seat); err != nil {
+			return err
+		}
+		k.blind.Store(nil)
+	}
+	if err := k.server.Weigh(ctx, weight); err != nil {
+		return err
+	}
+	var seeds []string
+	for _, name := range slices.Sorted(maps.Keys(at.hosts)) {
+		seeds = append(seeds, layout.Inner(at.hosts[name]))
+	}
+	k.log.Info("joining the group", "name", group, "copy", empty, "recorded", !at.blind)
+	k.group = group
+	return k.server.Join(ctx, group, seeds, empty)
+}
+
+// membersOf are the names of members that have a pod.
+func membersOf(list []pods.Pod) []string {
+	found := make([]string, 0, len(list))
 	for _, p := range list {
-		hosts[p.Member] = layout.Host(p.Member, domain)
+		found = append(found, p.Member)
+	}
+	return found
+}
+
+// hostsOf the members that have a pod or a seat, by name.
+func hostsOf(names []string, view []record.Seat, domain string) map[string]string {
+	hosts := map[string]string{}
+	for _, name := range names {
+		hosts[name] = layout.Host(name, domain)
 	}
 	for _, s := range view {
 		hosts[s.Name] = layout.Host(s.Name, domain)
@@ -153,12 +238,12 @@ func (k *Keeper) begin(ctx context.Context, group string) error {
 
 // sit down among the members of the group before joining it: the record must never lack one that has something to say after an outage. A seat
 // that is there already is written again, because the leader may be about to remove it.
-func (k *Keeper) sit(ctx context.Context, rec record.Record, own record.Seat) error {
+func sit(ctx context.Context, store *record.Client, rec record.Record, own record.Seat) error {
 	if len(rec.View) == 0 {
 		return errors.New("the leader has not recorded its group yet")
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	own.Joining = &now
 	view := slices.DeleteFunc(slices.Clone(rec.View), func(s record.Seat) bool { return s.Name == own.Name })
-	return k.store.Sit(ctx, rec, append(view, own))
+	return store.Sit(ctx, rec, append(view, own))
 }

@@ -34,6 +34,9 @@ const (
 	// lookLimit is how long the server may take to say how it is, and proofLimit how long it may take to prove it.
 	lookLimit  = 3 * time.Second
 	proofLimit = 2 * time.Second
+	// askLimit is how long the Keeper waits for a proof before it asks other members, and for what they say. Both together must be over well
+	// before what was seen last is old.
+	askLimit = time.Second
 	// proofEvery is the time between two proofs, and provenFor how long one is good for. A look is as good.
 	proofEvery = 2 * time.Second
 	provenFor  = 5 * time.Second
@@ -65,6 +68,12 @@ type Seen struct {
 // fresh reports whether it is still good to act upon.
 func (s Seen) fresh() bool { return time.Since(s.at) < provenFor }
 
+// becomes reports whether the member was elected, and will lead when it has executed what it received.
+func (s Seen) becomes() bool {
+	own := s.Own()
+	return own.State == decision.Online && own.Role == decision.Primary && s.Open
+}
+
 // A Keeper looks at the server and its group, brings the member into the group, and lets clients in only while that is right.
 type Keeper struct {
 	names    layout.Names
@@ -75,10 +84,19 @@ type Keeper struct {
 	store    *record.Client
 	reporter *report.Reporter
 	log      *slog.Logger
+	// away reports that the member has to leave its group, and to stay out of it.
+	away func() bool
 	// changed are called when something else is seen.
 	changed []loop.Wakeup
 
 	seen atomic.Pointer[Seen]
+	// blind is the seat of this member in the group, if it joined while the API server was down and its seat is not recorded. The Recorder
+	// says by sat which one it has recorded since.
+	blind atomic.Pointer[record.Seat]
+	sat   func() *record.Seat
+	// light reports that the member has a low weight in elections, because it is blind, and hosts are where other members were last, by name.
+	light bool
+	hosts map[string]string
 	// entering reports that it is about to begin or join a group. Others must not begin one meanwhile.
 	entering atomic.Bool
 	// looked and proved are when it last looked and had a proof, and alone since when the group has no majority; zero for never.
@@ -115,8 +133,8 @@ func (k *Keeper) Ready(context.Context) (bool, error) {
 	return false, fmt.Errorf("the member is %s in its group %s", own.State, own.Role)
 }
 
-// Answer other members what this one has, and whether it is in a group with a majority.
-func (k *Keeper) Answer(ctx context.Context) decision.Member {
+// Answer other members what this one has, and whether it is in a group with a majority: with a proof, or as far as it sees.
+func (k *Keeper) Answer(ctx context.Context, proof bool) decision.Member {
 	if k.child() == nil {
 		return decision.Member{State: decision.Starting}
 	}
@@ -125,7 +143,7 @@ func (k *Keeper) Answer(ctx context.Context) decision.Member {
 		return decision.Member{State: decision.Starting}
 	}
 	has, err := has(l)
-	m := decision.Member{State: decision.Grouped, Server: l.Server, Has: has}
+	m := decision.Member{State: decision.Grouped, Server: l.Server, Has: has, GroupName: l.GroupName, Follows: l.Leader()}
 	switch own := l.Own(); {
 	case err != nil:
 		return decision.Member{State: decision.Starting}
@@ -134,7 +152,7 @@ func (k *Keeper) Answer(ctx context.Context) decision.Member {
 	case own.State == decision.Outside:
 		m.State = decision.Offline
 	case own.State == decision.Online && l.Majority():
-		m.Proven = !k.stops() && k.server.Prove(ctx) == nil
+		m.Proven = proof && !k.stops() && k.server.Prove(ctx) == nil
 	}
 	if m.State == decision.Grouped {
 		for _, p := range l.Group {
@@ -186,7 +204,7 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	}
 	stops := k.stops()
 	// A proof under way while the server stops would hold it up for a minute.
-	proven := (!stops || !l.Shut) && k.prove(ctx, l)
+	proven := (!stops || !l.Shut) && k.prove(ctx, l) && k.Unrecorded() == nil
 	before := k.Seen()
 	own := l.Own()
 	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, own.Queue)}
@@ -202,6 +220,11 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	k.publish(s)
 	k.reporter.Change(func(r *members.Report) { r.Version = l.Version })
 	switch {
+	case k.away() && own.State == decision.Outside:
+		return lookEvery
+	case k.away() && own.State != decision.Failed && own.Role != decision.Primary:
+		k.leave(ctx, "it is copied again, as requested")
+		return soonAgain
 	case own.State == decision.Failed:
 		k.leave(ctx, "the group let this member go")
 		// It may have failed to copy data or to apply it, and may do so again.
@@ -224,9 +247,10 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	lost := !l.Majority() || !l.Online()
 	if !lost && l.HasLeader() {
 		k.alone, k.only = time.Time{}, ""
-		if len(l.Group) == 1 {
+		if len(l.Group) == 1 && k.Unrecorded() == nil {
 			k.only = l.Server
 		}
+		k.weigh(ctx)
 		if !k.online.IsZero() {
 			k.say(decision.Entry{})
 			if time.Since(k.online) > onlineFor {
@@ -256,6 +280,29 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	k.say(decision.Entry{Reason: mysqlmember.ReasonNoMajority, Message: strings.Join(silent, ", ") +
 		" do not answer, so this member is in no majority, and takes neither reads nor writes until they are back"})
 	return lookEvery
+}
+
+// Unrecorded is the seat of this member, if it is in a group and its seat is not recorded; else nil. It follows, and does not lead: all
+// members that may have to say something after an outage are in the record, and a leader has what no other member may have.
+func (k *Keeper) Unrecorded() *record.Seat {
+	if seat := k.blind.Load(); seat != nil && seat != k.sat() {
+		return seat
+	}
+	return nil
+}
+
+// weigh as much as others in elections, once the seat is recorded.
+func (k *Keeper) weigh(ctx context.Context) {
+	if !k.light || k.Unrecorded() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	if err := k.server.Weigh(ctx, mysql.WeightUsual); err != nil {
+		k.note(err.Error())
+		return
+	}
+	k.light = false
 }
 
 // count since when the member is online without a break.
@@ -297,22 +344,24 @@ func (k *Keeper) look(ctx context.Context) (decision.Look, error) {
 	return k.server.Look(ctx)
 }
 
-// prove that this member is the leader, if it takes itself for that. A proof that takes too long leaves the last one good for a moment: a large
-// transaction under way must not cost all sessions. One that is refused ends it at once.
+// prove that this member is the leader, if it takes itself for that. A proof that is refused ends it at once. One that takes too long leaves
+// the last one good for a moment: it waits behind a large transaction that is under way, which must not cost all sessions. So then the
+// other members have to say it: while a majority hears from this member as its leader, it is the leader.
 func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 	if own := l.Own(); own.State != decision.Online || own.Role != decision.Primary || !l.Majority() {
 		k.proved = time.Time{}
 		return false
 	}
 	if begun := time.Now(); begun.Sub(k.proved) >= proofEvery {
-		ctx, cancel := context.WithTimeout(ctx, proofLimit)
-		defer cancel()
-		switch err := k.server.Prove(ctx); {
+		switch err := k.tryProof(ctx); {
 		case err == nil:
 			k.proved = begun
 		case mysql.Refused(err):
 			k.proved = time.Time{}
-			fallthrough
+			k.note(err.Error())
+		case k.witnessed(ctx, l):
+			k.proved = begun
+			k.note(err.Error() + ": a majority hears from this member as its leader")
 		default:
 			k.note(err.Error())
 		}
@@ -320,10 +369,31 @@ func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 	return time.Since(k.proved) < provenFor
 }
 
+func (k *Keeper) tryProof(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	return k.server.Prove(ctx)
+}
+
+// witnessed by a majority of the group to be its leader. Writes do not depend on it, because none is acknowledged without the group. It
+// keeps readers of a former leader from being let in: others no longer hear from one that was cut off, and follow another one when it was
+// frozen.
+func (k *Keeper) witnessed(ctx context.Context, l decision.Look) bool {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	hosts := map[string]string{}
+	for _, p := range l.Group {
+		if p.Server != l.Server {
+			hosts[layout.MemberOf(p.Host)] = p.Host
+		}
+	}
+	return l.Witnessed(peers.AskNow(ctx, k.names.Scope, hosts))
+}
+
 // admit clients, or send them away. One that stops admits no client again.
 func (k *Keeper) admit(ctx context.Context, s Seen, stops bool) error {
-	if own := s.Own(); own.Role == decision.Secondary && !s.ReadOnly {
-		// The group sees to it. It must not depend on that alone.
+	if own := s.Own(); own.State == decision.Online && own.Role == decision.Secondary && !s.ReadOnly {
+		// The group sees to it. It must not depend on that alone. One that copies data takes writes while it removes its own, and lets no client in.
 		ctx, cancel := context.WithTimeout(ctx, lookLimit)
 		defer cancel()
 		if err := k.server.TakeNoWrites(ctx); err != nil {

@@ -43,7 +43,8 @@ type Labeler struct {
 // once writes the role if need be, and returns the pause before the next time.
 func (l *Labeler) once(ctx context.Context) time.Duration {
 	begun := time.Now()
-	role := l.seen().Role
+	s := l.seen()
+	role := s.Role
 	every := checkReplica
 	if role == members.RoleLeader {
 		every = checkLeader
@@ -53,6 +54,9 @@ func (l *Labeler) once(ctx context.Context) time.Duration {
 	}
 	if time.Since(l.checked) < every {
 		return lookEvery
+	}
+	if role == "" && l.role == members.RoleReplica && s.becomes() {
+		return soonAgain // a label in between would only be in the way of the next one
 	}
 	// A process that was frozen must not continue with an outdated role.
 	ctx, cancel := context.WithTimeout(ctx, provenFor)

@@ -44,6 +44,8 @@ type Supervisor struct {
 	probes   *health.State
 	reporter *report.Reporter
 	log      *slog.Logger
+	// discard the data before a server starts on it, if it is to be copied again.
+	discard func(context.Context) error
 	// look is called when the server says something of the group, and changed when it starts or has ended.
 	look    loop.Wakeup
 	changed []loop.Wakeup
@@ -52,6 +54,8 @@ type Supervisor struct {
 	child    atomic.Pointer[process.Child]
 	settings atomic.Pointer[string]
 	state    atomic.Pointer[string]
+	// again reports that the server ends because it has to start again.
+	again atomic.Bool
 }
 
 // Child is the server that runs; nil if none does.
@@ -71,6 +75,18 @@ func (s *Supervisor) State() string {
 		return *p
 	}
 	return members.StateStopped
+}
+
+// Restart the server, if one runs.
+func (s *Supervisor) Restart() {
+	child := s.Child()
+	if child == nil {
+		return
+	}
+	s.again.Store(true)
+	if err := child.Signal(syscall.SIGTERM); err != nil {
+		s.log.Error("cannot stop the server", "error", err)
+	}
 }
 
 // become another state, and wake those whom it is news to.
@@ -100,6 +116,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 		if server.WantsAgain(err) {
 			s.log.Info("the server copied data, and starts again")
+			continue
+		}
+		if s.again.Swap(false) {
+			s.log.Info("the server stopped, and starts again")
 			continue
 		}
 		state := members.StateCrashed
@@ -133,6 +153,9 @@ func (s *Supervisor) start(ctx context.Context) (*process.Child, error) {
 	}
 	settings, err := server.Settings(s.names, config, string(base))
 	if err != nil {
+		return nil, err
+	}
+	if err := s.discard(ctx); err != nil {
 		return nil, err
 	}
 	if err := server.Make(ctx); err != nil {

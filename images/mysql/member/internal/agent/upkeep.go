@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -125,8 +126,17 @@ func logs(data string) int64 {
 	return n
 }
 
-// A Watchdog reports to the probes whether the server works. One that has not answered since its start may recover from a crash or copy data,
-// which takes its time.
+const (
+	// hungFor is how long a server that has answered may not answer, with the volume fast enough, before it is killed: long after clients were
+	// sent elsewhere, and long before the kubelet would restart the container. A group keeps a leader whose server hangs while the threads of
+	// the group work, so that without it no client could write.
+	hungFor = time.Minute
+	// hungLooks have to find it so: after a freeze of the whole container the first would.
+	hungLooks = 5
+)
+
+// A Watchdog reports to the probes whether the server works, and kills one that hangs. One that has not answered since its start may recover
+// from a crash or copy data, which takes its time.
 type Watchdog struct {
 	child   func() *process.Child
 	server  *mysql.Server
@@ -135,12 +145,17 @@ type Watchdog struct {
 
 	// answered is the start of the server that has answered.
 	answered *process.Child
+	// missed are the looks in a row that had no answer, since a time.
+	missed int
+	since  time.Time
+	log    *slog.Logger
 }
 
 // once looks, and returns the pause before the next look.
 func (w *Watchdog) once(ctx context.Context) time.Duration {
 	child := w.child()
 	if child == nil {
+		w.missed = 0
 		w.probes.Beat(time.Now(), true, true)
 		return 5 * time.Second
 	}
@@ -153,6 +168,26 @@ func (w *Watchdog) once(ctx context.Context) time.Duration {
 		w.answered = child
 	}
 	alive := answers || w.answered != child
-	w.probes.Beat(time.Now(), alive, alive || w.storage.Answers(2*time.Second))
+	storage := alive || w.storage.Answers(2*time.Second)
+	w.probes.Beat(time.Now(), alive, storage)
+	if w.hangs(time.Now(), alive || !storage) {
+		w.log.Warn("the server has not answered for too long, and is killed", "pid", child.PID(), "looks", w.missed)
+		if err := child.Signal(syscall.SIGKILL); err != nil {
+			w.log.Error("cannot kill the server", "error", err)
+		}
+		w.missed = 0
+	}
 	return 5 * time.Second
+}
+
+// hangs counts looks at a server, and reports when it hangs for too long.
+func (w *Watchdog) hangs(now time.Time, well bool) bool {
+	if well {
+		w.missed = 0
+		return false
+	}
+	if w.missed++; w.missed == 1 {
+		w.since = now
+	}
+	return w.missed >= hungLooks && now.Sub(w.since) >= hungFor
 }

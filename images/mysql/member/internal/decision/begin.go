@@ -40,8 +40,11 @@ type Member struct {
 	Server string
 	// Has are the transactions that it executed, and those that it received and did not execute yet.
 	Has gtid.Set
-	// Group are the members of the group that it is in, by name.
-	Group []string
+	// Group are the members of the group that it is in, by name, and GroupName is what the group is called.
+	Group     []string
+	GroupName string
+	// Follows is the id of the data of the leader that it hears from, if its group has a majority.
+	Follows string
 }
 
 // A Seat is a member of the last group that is known to have had a majority, with the id of its data.
@@ -60,6 +63,12 @@ type Known struct {
 	View []Seat
 	// Expected are the members that have to answer when there is no View.
 	Expected []string
+	// Pods are the members that have one.
+	Pods []string
+	// GroupName is the first name of a group of this generation. Transactions that have it come from such a group.
+	GroupName string
+	// Blind members cannot read the record: all that they know is what Others say.
+	Blind bool
 	// Leader of the View, if it had one.
 	Leader string
 	// Epoch counts the groups that were begun.
@@ -85,6 +94,8 @@ const (
 type Entry struct {
 	What            What
 	Reason, Message string
+	// GroupName is what the group to join is called, if its members say so.
+	GroupName string
 	// Another reports that the group to begin may lack acknowledged transactions. It needs another name: under the same one it would give
 	// their ids to other transactions, and a member that still has them would join without a notice.
 	Another bool
@@ -96,16 +107,18 @@ func wait(reason, message string) Entry { return Entry{What: Wait, Reason: reaso
 //
 // A group that can prove its majority is joined, and nothing else is begun. Without one, the member begins that has every transaction of
 // all others, executed or received. Each one that was in the last group has to say what it has first: nothing is decided by silence.
+//
+// To join takes no record: what proves a majority cannot be a second group. To begin does.
 func Enter(k Known) Entry {
 	var unproven []string
-	group := gtid.Set{}
+	group, called := gtid.Set{}, ""
 	proven, former := false, false
 	for _, name := range slices.Sorted(maps.Keys(k.Others)) {
 		o := k.Others[name]
 		former = former || slices.Contains(o.Group, k.Name)
 		switch {
 		case o.Proven:
-			proven = true
+			proven, called = true, cmp.Or(called, o.GroupName)
 			group = group.Union(o.Has)
 		case o.State == Entering || o.State == Grouped:
 			unproven = append(unproven, name)
@@ -116,10 +129,13 @@ func Enter(k Known) Entry {
 		// Coming back at this moment it would be taken for the former one, and the group would never remove that.
 		return wait("", "the group has not removed this member yet, as it was before its server ended")
 	case proven:
-		return k.join(group)
+		return k.join(group, called)
 	case len(unproven) > 0:
 		return wait(members.ReasonWaitingForMembers, strings.Join(unproven, ", ")+
 			" is in a group, or about to enter one, and cannot prove yet that it has a majority")
+	case k.Blind:
+		return wait(members.ReasonWaitingForMembers, "no member proves that its group has a majority, and the API server does not answer: without the "+
+			"record of the last group this member begins none")
 	}
 	switch accepted := k.accepted(); accepted {
 	case k.Name:
@@ -146,13 +162,13 @@ func (k Known) accepted() string {
 }
 
 // join a group that has these transactions. One with others of its own is kept out: they would be lost, or divide the group.
-func (k Known) join(group gtid.Set) Entry {
+func (k Known) join(group gtid.Set, called string) Entry {
 	extra := k.Own.Has.Minus(group)
 	if extra.Empty() {
-		return Entry{What: Join}
+		return Entry{What: Join, GroupName: called}
 	}
 	return wait(mysqlmember.ReasonExtraTransactions, fmt.Sprintf("this member has transactions that the group does not have, and stays out of it: %s. "+
-		"Save from it what is needed, then remove the volume and its pod: the member begins again with the data of the group", extra))
+		"Save from it what is needed, then copy the member again by spec.reinitialize: it gets the data of the group", extra))
 }
 
 // begin a group when no member is in one.
@@ -175,23 +191,54 @@ func (k Known) begin() Entry {
 	}
 	switch {
 	case len(missing) > 0:
-		return wait(members.ReasonWaitingForMembers, fmt.Sprintf("no member is in a group, and which one has all transactions is unknown without %s. %s",
-			strings.Join(missing, ", "), k.said(all)))
+		return wait(members.ReasonWaitingForMembers, fmt.Sprintf("no member is in a group, and which one has all transactions is unknown without %s%s. %s",
+			strings.Join(missing, ", "), k.absent(missing, seats), k.said(all)))
 	case len(lost) > 0:
 		return wait(mysqlmember.ReasonRecoveryNeedsDecision, fmt.Sprintf("no member is in a group, and the data of %s is gone, which may have been all that has some "+
-			"acknowledged transactions: bring the volume back. %s", strings.Join(lost, ", "), k.said(all)))
+			"acknowledged transactions: bring the volume back%s. %s", strings.Join(lost, ", "), k.former(all, lost), k.said(all)))
 	}
 	who, found := k.most(all, seats)
 	switch {
 	case !found:
 		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "no member is in a group, and none has all transactions. "+k.said(all))
-	case k.Initialized && len(k.View) == 0:
+	case len(k.View) == 0 && (k.Initialized || k.outlived(all)):
 		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "no member is in a group, and the record of the last one is lost, so that a member with more "+
 			"transactions may be missing. "+k.said(all))
 	case who != k.Name:
 		return wait(members.ReasonWaitingForFormerLeader, fmt.Sprintf("no member is in a group, and member %s has all transactions: it begins, and this one joins it", who))
 	}
 	return Entry{What: Begin}
+}
+
+// outlived reports whether a member has transactions of a group whose record is lost. Volumes that are older than the Database are
+// expected to have some.
+func (k Known) outlived(all map[string]Member) bool {
+	for name, m := range all {
+		if m.Has.From(k.GroupName) && !slices.Contains(k.Expected, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// absent members that have a volume which is older than the Database, and no pod, because it has fewer replicas than the one before.
+func (k Known) absent(missing []string, seats []Seat) string {
+	without := slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return slices.Contains(k.Pods, name) })
+	if len(k.View) > 0 || len(without) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". The volume of %s was there before this Database, and has no pod now: set spec.replicas to %d until all members follow, then "+
+		"lower it", strings.Join(without, ", "), len(seats))
+}
+
+// former says that the last leader that is recorded has its data, which helps a person and decides nothing. Another member may have been the
+// leader after it, when the API server was down or at the very end, and what that one acknowledged may be what is lost.
+func (k Known) former(all map[string]Member, lost []string) string {
+	if _, answers := all[k.Leader]; !answers || slices.Contains(lost, k.Leader) {
+		return ""
+	}
+	return fmt.Sprintf(". %s is the last leader that was recorded, and has its data: unless another member was the leader after it, it has every acknowledged "+
+		"transaction", k.Leader)
 }
 
 // seats of the members that have to answer. When the last group is unknown: all that are expected, and all that answer.

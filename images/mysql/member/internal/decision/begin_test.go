@@ -185,6 +185,57 @@ func TestEnter(t *testing.T) {
 			Known{Own: member("a", Offline, "1-5"), Initialized: true, Expected: []string{"a"}},
 			Wait, mysqlmember.ReasonRecoveryNeedsDecision,
 		},
+		"RecordsLost": {
+			"Both records are lost, and this member has transactions of a group: others may have more.",
+			Known{Own: member("a", Offline, "1-5"), Pods: []string{"a", "b"}, GroupName: group},
+			Wait, mysqlmember.ReasonRecoveryNeedsDecision,
+		},
+		"RecordsLostOfOther": {
+			"The same as an empty member sees it.",
+			Known{Own: member("a", Offline, ""), Others: map[string]Member{"b": member("b", Offline, "1-5")}, GroupName: group},
+			Wait, mysqlmember.ReasonRecoveryNeedsDecision,
+		},
+		"RecordsLostAndVolumes": {
+			"Both records are lost, only empty volumes answer, and the Database once had data.",
+			Known{Own: member("a", Offline, ""), Initialized: true, Expected: []string{"a", "b"}, Others: map[string]Member{"b": member("b", Offline, "")}},
+			Wait, mysqlmember.ReasonRecoveryNeedsDecision,
+		},
+		"Filled": {
+			"Data of a backup has transactions of another group: the first member of a restored Database begins with them.",
+			Known{Own: member("a", Offline, "1-5"), GroupName: "another"},
+			Begin, "",
+		},
+		"FewerReplicas": {
+			"A Database made again with fewer replicas waits for the volumes that have no pod.",
+			Known{Own: member("a", Offline, "1-5"), Expected: []string{"a", "b", "c"}, Pods: []string{"a"}, GroupName: group},
+			Wait, members.ReasonWaitingForMembers,
+		},
+		"FormerLeaderThere": {
+			"The volume of a standby is lost. The leader that is recorded is there, and has all that others have. But another one may have led after it, " +
+				"when the API server was away or a moment before the end: what that one acknowledged may be what is lost.",
+			Known{Own: member("a", Offline, "1-9"), Leader: "a", Initialized: true, View: seats("a", "b"), Others: map[string]Member{"b": lost}},
+			Wait, mysqlmember.ReasonRecoveryNeedsDecision,
+		},
+		"Blind": {
+			"Without the API server a member joins what proves a majority.",
+			Known{Own: member("a", Offline, "1-5"), Blind: true, Others: map[string]Member{"b": proven}},
+			Join, "",
+		},
+		"BlindExtra": {
+			"Unless it has transactions of its own.",
+			Known{Own: member("a", Offline, "1-12"), Blind: true, Others: map[string]Member{"b": proven}},
+			Wait, mysqlmember.ReasonExtraTransactions,
+		},
+		"BlindFormer": {
+			"Or the group has not removed it yet.",
+			Known{Own: member("a", Offline, "1-5"), Blind: true, Others: map[string]Member{"b": listing}},
+			Wait, "",
+		},
+		"BlindNone": {
+			"It begins nothing, even when all others answer and it has what they have: another member may have been in the last group.",
+			Known{Own: member("a", Offline, "1-9"), Blind: true, Others: map[string]Member{"b": member("b", Offline, "1-8"), "c": member("c", Offline, "1-9")}},
+			Wait, members.ReasonWaitingForMembers,
+		},
 		"Accepted": {
 			"A person decided for this one.",
 			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Epoch: 3, Accepted: "a@3"},
@@ -230,6 +281,44 @@ func TestEnter(t *testing.T) {
 			}
 			if (got.What == Wait) != (got.Message != "") {
 				t.Errorf("%s: message %q", tc.reason, got.Message)
+			}
+		})
+	}
+}
+
+// TestSays: a person reads in the message what to do.
+func TestSays(t *testing.T) {
+	lost := member("b", Offline, "")
+	lost.Server = "other data"
+	cases := map[string]struct {
+		known Known
+		want  []string
+	}{
+		"FewerReplicas": {
+			Known{Own: member("a", Offline, "1-5"), Expected: []string{"a", "b", "c"}, Pods: []string{"a"}},
+			[]string{"the volume of b, c", "set spec.replicas to 3", "begin-from=<member>@0"},
+		},
+		"PodStarts": {
+			Known{Own: member("a", Offline, "1-5"), Expected: []string{"a", "b"}, Pods: []string{"a", "b"}},
+			[]string{"unknown without b. a has"},
+		},
+		"FormerLeaderThere": {
+			Known{Own: member("a", Offline, "1-9"), Leader: "a", View: seats("a", "b"), Others: map[string]Member{"b": lost}, Epoch: 4},
+			[]string{"the data of b is gone", "a is the last leader that was recorded", "begin-from=<member>@4"},
+		},
+		"FormerLeaderLost": {
+			Known{Own: member("a", Offline, "1-9"), Leader: "b", View: seats("a", "b"), Others: map[string]Member{"b": lost}},
+			[]string{"bring the volume back. a has"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.known.Name = "a"
+			got := Enter(tc.known).Message
+			for _, want := range tc.want {
+				if !strings.Contains(strings.ToLower(got), want) {
+					t.Errorf("%q is not in %q", want, got)
+				}
 			}
 		})
 	}

@@ -35,6 +35,8 @@ type Look struct {
 	Server, Version string
 	// ReadOnly reports that the server takes no writes, and Shut that it lets no clients in.
 	ReadOnly, Shut bool
+	// GroupName is what the group is called that it is in, or was in last.
+	GroupName string
 	// Executed and Received are sets of transactions, in MySQL's words.
 	Executed, Received string
 	// Group has the members, with this one among them.
@@ -70,6 +72,33 @@ func (l Look) Online() bool {
 // HasLeader reports whether this member hears from a leader of its group.
 func (l Look) HasLeader() bool {
 	return slices.ContainsFunc(l.Group, func(p Peer) bool { return p.State == Online && p.Role == Primary })
+}
+
+// Leader is the id of the data of the leader that this member hears from, in a group with a majority.
+func (l Look) Leader() string {
+	if !l.Majority() {
+		return ""
+	}
+	for _, p := range l.Group {
+		if p.State == Online && p.Role == Primary {
+			return p.Server
+		}
+	}
+	return ""
+}
+
+// Witnessed reports whether more than half of the group, with this member, hear from it as their leader.
+func (l Look) Witnessed(others map[string]Member) bool {
+	n := 0
+	if l.Leader() == l.Server {
+		n++
+	}
+	for _, o := range others {
+		if o.Follows == l.Server {
+			n++
+		}
+	}
+	return 2*n > len(l.Group)
 }
 
 // Silent are the members of the group that this member does not hear from.

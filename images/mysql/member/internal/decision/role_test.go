@@ -19,6 +19,39 @@ func seen(state, role string, others ...string) Look {
 	return l
 }
 
+// TestWitnessed: a leader whose proof waits behind a large transaction leads while a majority hears from it as its leader.
+func TestWitnessed(t *testing.T) {
+	says := func(follows ...string) map[string]Member {
+		out := map[string]Member{}
+		for i, f := range follows {
+			out[string(rune('b'+i))] = Member{State: Grouped, Follows: f}
+		}
+		return out
+	}
+	cases := map[string]struct {
+		reason string
+		look   Look
+		others map[string]Member
+		want   bool
+	}{
+		"OneOfTwo":    {"One of the others hears from it, so two of three do.", seen(Online, Primary, Online, Online), says("1"), true},
+		"None":        {"It alone is no majority.", seen(Online, Primary, Online, Online), says(), false},
+		"Other":       {"Others follow another one: it was frozen.", seen(Online, Primary, Online, Online), says("2", "2"), false},
+		"Divided":     {"One of five that still follows it is not enough.", seen(Online, Primary, Online, Online, Online, Online), says("1", "2", "2"), false},
+		"Alone":       {"The only member of its group needs nobody.", seen(Online, Primary), says(), true},
+		"CutOff":      {"Without a majority of its own it does not count itself.", seen(Online, Primary, Unreachable, Unreachable), says("1"), false},
+		"NotItself":   {"One that follows is no leader, even if another one takes it for that.", seen(Online, Secondary, Online, Online), says("1"), false},
+		"FormerImage": {"Members of an earlier version do not say whom they follow.", seen(Online, Primary, Online, Online), says("", ""), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.look.Witnessed(tc.others); got != tc.want {
+				t.Errorf("%s Want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 func TestStand(t *testing.T) {
 	elected := seen(Online, Primary, Online, Online)
 	elected.ReadOnly = true

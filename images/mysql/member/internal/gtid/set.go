@@ -93,7 +93,7 @@ func normal(of map[source][]interval) Set {
 // Empty reports whether there is no transaction.
 func (s Set) Empty() bool { return len(s.of) == 0 }
 
-// From reports whether it has a transaction that a server or group numbered.
+// From reports whether any transaction is of a server or group.
 func (s Set) From(server string) bool {
 	for src := range s.of {
 		if src.server == server {

@@ -38,12 +38,18 @@ const (
 	Mark = mysqlmember.FolderVolume + "/capstan.json"
 	// Fresh is where data is made. It is renamed to the data folder when it is whole.
 	Fresh = mysqlmember.FolderData + ".new"
+	// Former is in data that a copy replaces, so that its absence proves the copy.
+	Former = mysqlmember.FolderData + "/capstan.reinitialize"
+	// Reinitialized is the last request to copy this member again, and what became of it.
+	Reinitialized = mysqlmember.FolderVolume + "/reinitialized.json"
 	// Temporary is for what queries sort and copy.
 	Temporary = mysqlmember.FolderVolume + "/tmp"
 	// Settings is the configuration that the server runs with.
 	Settings = mysqlmember.FolderPrivate + "/my.cnf"
 	// FreshSocket is where a server listens while its data is made.
 	FreshSocket = mysqlmember.FolderPrivate + "/fresh.sock"
+	// Hosts are where other members were last, for a time without the API server.
+	Hosts = mysqlmember.FolderPrivate + "/hosts.json"
 	// Stopping is written when the pod is about to stop. It holds what became of the handover.
 	Stopping = mysqlmember.FolderPrivate + "/stopping"
 )

@@ -60,8 +60,7 @@ func (s *Server) Accounts(ctx context.Context, verifier string) error {
 		if !there {
 			statements = append(statements, "CREATE USER "+exporter+" IDENTIFIED WITH auth_socket AS "+text(mysqlmember.UserExporter)+" WITH MAX_USER_CONNECTIONS 3")
 		}
-		missing, err = grants(ctx, c, mysqlmember.AccountExporter, "localhost",
-			[]string{"GRANT PROCESS, REPLICATION CLIENT ON *.* TO " + exporter, "GRANT SELECT ON performance_schema.* TO " + exporter})
+		missing, err = grants(ctx, c, mysqlmember.AccountExporter, "localhost", mysqlmember.ExporterRights())
 		if err != nil {
 			return err
 		}

@@ -18,9 +18,9 @@ func (s *Server) Look(ctx context.Context) (decision.Look, error) {
 	var l decision.Look
 	err := s.in(ctx, "look at the server", func(c *sql.Conn) error {
 		var received sql.NullString
-		row := c.QueryRowContext(ctx, `SELECT @@server_uuid, @@version, @@super_read_only, @@offline_mode, @@gtid_executed, (SELECT RECEIVED_TRANSACTION_SET
+		row := c.QueryRowContext(ctx, `SELECT @@server_uuid, @@version, @@super_read_only, @@offline_mode, @@group_replication_group_name, @@gtid_executed, (SELECT RECEIVED_TRANSACTION_SET
 			FROM performance_schema.replication_connection_status WHERE CHANNEL_NAME = 'group_replication_applier')`)
-		if err := row.Scan(&l.Server, &l.Version, &l.ReadOnly, &l.Shut, &l.Executed, &received); err != nil {
+		if err := row.Scan(&l.Server, &l.Version, &l.ReadOnly, &l.Shut, &l.GroupName, &l.Executed, &received); err != nil {
 			return err
 		}
 		l.Received = received.String
@@ -93,6 +93,17 @@ func (s *Server) Begin(ctx context.Context, group string) error {
 		}
 		return err
 	})
+}
+
+// Weights by which a group elects its leader: the usual one, and one for a member that should not lead while another one can.
+const (
+	WeightUsual = 50
+	WeightLast  = 0
+)
+
+// Weigh this member against others in elections.
+func (s *Server) Weigh(ctx context.Context, weight int) error {
+	return s.Do(ctx, "set the weight in elections", fmt.Sprintf("SET GLOBAL group_replication_member_weight = %d", weight))
 }
 
 // Join the group that some of the seeds are in. With clone, all data is copied from one of its members, and what is here is removed.

@@ -24,8 +24,11 @@ import (
 // limit of one answer. The proof of a majority is part of it.
 const limit = 3 * time.Second
 
-// path that answers are at.
-const path = "/member"
+// Paths that answers are at: with a proof of the majority, and without one.
+const (
+	path    = "/member"
+	pathNow = "/member/now"
+)
 
 // An answer of a member.
 type answer struct {
@@ -36,12 +39,27 @@ type answer struct {
 	Server string         `json:"server,omitempty"`
 	Has    string         `json:"has,omitempty"`
 	Group  []string       `json:"group,omitempty"`
+	// GroupName came later: members of an earlier version do not say it.
+	GroupName string `json:"groupName,omitempty"`
+	Follows   string `json:"follows,omitempty"`
 }
 
-// Serve members of the scope with what this one says of itself, until the context ends.
-func Serve(ctx context.Context, address, scope string, own func(context.Context) decision.Member) error {
+// Serve members of the scope with what this one says of itself, with a proof or without one, until the context ends.
+func Serve(ctx context.Context, address, scope string, own func(ctx context.Context, proof bool) decision.Member) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+	for at, proof := range map[string]bool{path: true, pathNow: false} {
+		mux.HandleFunc("GET "+at, answers(scope, func(ctx context.Context) decision.Member { return own(ctx, proof) }))
+	}
+	l, err := certificate.Listen(address, identity)
+	if err != nil {
+		return err
+	}
+	return web.Serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: limit})
+}
+
+// answers of a member to others.
+func answers(scope string, own func(context.Context) decision.Member) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		if certificate.CallerOf(r) != mysqlmember.MemberCommonName {
 			http.Error(w, "only members may ask", http.StatusForbidden)
 			return
@@ -50,26 +68,30 @@ func Serve(ctx context.Context, address, scope string, own func(context.Context)
 		defer cancel()
 		m := own(ctx)
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer{scope, m.State, m.Proven, m.Server, m.Has.String(), m.Group})
-	})
-	l, err := certificate.Listen(address, identity)
-	if err != nil {
-		return err
+		_ = json.NewEncoder(w).Encode(answer{scope, m.State, m.Proven, m.Server, m.Has.String(), m.Group, m.GroupName, m.Follows})
 	}
-	return web.Serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: limit})
 }
 
 // identity of this member, with its certificate as it is now.
 func identity() (*tls.Config, error) { return certificate.Config(mysqlmember.FolderTLS) }
 
-// Ask members of a scope at their hosts, by name. Those that do not answer in time are not in the result.
+// Ask members of a scope at their hosts, by name, for what they have and for a proof. Those that do not answer in time are not in the result.
 func Ask(ctx context.Context, scope string, hosts map[string]string) map[string]decision.Member {
+	return all(ctx, scope, path, hosts)
+}
+
+// AskNow is the same without a proof, which has to wait for what is under way in the group.
+func AskNow(ctx context.Context, scope string, hosts map[string]string) map[string]decision.Member {
+	return all(ctx, scope, pathNow, hosts)
+}
+
+func all(ctx context.Context, scope, at string, hosts map[string]string) map[string]decision.Member {
 	var mu sync.Mutex
-	var all sync.WaitGroup
+	var asked sync.WaitGroup
 	out := map[string]decision.Member{}
 	for name, host := range hosts {
-		all.Go(func() {
-			m, err := ask(ctx, scope, host)
+		asked.Go(func() {
+			m, err := ask(ctx, scope, at, host)
 			if err != nil {
 				return // it is waited for
 			}
@@ -78,11 +100,11 @@ func Ask(ctx context.Context, scope string, hosts map[string]string) map[string]
 			out[name] = m
 		})
 	}
-	all.Wait()
+	asked.Wait()
 	return out
 }
 
-func ask(ctx context.Context, scope, host string) (decision.Member, error) {
+func ask(ctx context.Context, scope, at, host string) (decision.Member, error) {
 	cfg, err := identity()
 	if err != nil {
 		return decision.Member{}, err
@@ -91,7 +113,7 @@ func ask(ctx context.Context, scope, host string) (decision.Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+time.Second)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: cfg}}
-	url := "https://" + net.JoinHostPort(host, strconv.Itoa(mysqlmember.PortPeers)) + path
+	url := "https://" + net.JoinHostPort(host, strconv.Itoa(mysqlmember.PortPeers)) + at
 	code, body, err := web.Send(ctx, client, http.MethodGet, url, nil)
 	if err != nil {
 		return decision.Member{}, fmt.Errorf("cannot ask %s: %w", host, err)
@@ -104,5 +126,5 @@ func ask(ctx context.Context, scope, host string) (decision.Member, error) {
 	if err != nil {
 		return decision.Member{}, err
 	}
-	return decision.Member{State: a.State, Proven: a.Proven, Server: a.Server, Has: has, Group: a.Group}, nil
+	return decision.Member{State: a.State, Proven: a.Proven, Server: a.Server, Has: has, Group: a.Group, GroupName: a.GroupName, Follows: a.Follows}, nil
 }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+)
+
+// TestRareFaults are those that need more than one thing to go wrong.
+func TestRareFaults(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	for _, l := range c.letters {
+		c.volume(l, 1500)
+	}
+	begin(t, c, "a", "b", "c")
+	w, p := c.write(), c.askAll()
+	w.goesOn(10 * time.Second)
+	for _, step := range []struct {
+		name string
+		do   func(*testing.T, *cluster, *writer)
+	}{
+		{"RejoinsWithoutAPIServer", rejoinsWithoutAPIServer},
+		{"FarBehind", farBehind},
+		{"LeaderNeverRemoved", leaderNeverRemoved},
+	} {
+		if !t.Run(step.name, func(t *testing.T) {
+			c.t = t
+			c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
+			w.goesOn(10 * time.Second)
+			w.reset()
+			step.do(t, c, w)
+		}) {
+			break
+		}
+	}
+	c.t = t
+	c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
+	w.check(t)
+	p.check(t)
+	c.oneLeader()
+}
+
+// primary as the members that are online say, if they agree; and whether it takes writes of clients.
+func (c *cluster) primary() (letter string, open bool) {
+	for _, l := range c.letters {
+		out := c.inside(l, "SELECT MEMBER_ROLE, @@super_read_only, @@offline_mode FROM performance_schema.replication_group_members "+
+			"WHERE MEMBER_ID = @@server_uuid AND MEMBER_STATE = 'ONLINE'")
+		if strings.HasPrefix(out, "PRIMARY\t") {
+			return l, out == "PRIMARY\t0\t0"
+		}
+	}
+	return "", false
+}
+
+// online reports how many members of the group a member sees online.
+func (c *cluster) online(letter string) string {
+	return c.inside(letter, "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'")
+}
+
+// rejoinsWithoutAPIServer: leaders are killed one after the other while the API server is away. Each comes back by what the others say, and
+// leads only once its seat is recorded.
+func rejoinsWithoutAPIServer(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
+	c.setAPI(false)
+	defer c.setAPI(true)
+	killed := map[string]bool{}
+	for range 2 {
+		former, _ := c.primary()
+		begun := time.Now()
+		_ = syscall.Kill(c.running(former).server(), syscall.SIGKILL)
+		killed[former] = true
+		c.eventually("another one leads, which is recorded", time.Minute, func() bool { l, open := c.primary(); return open && !killed[l] })
+		t.Logf("%s was killed, and another one takes writes after %s", former, time.Since(begun).Round(10*time.Millisecond))
+		c.eventually("it is back without the API server", 2*time.Minute, func() bool { return c.online(former) == "3" })
+		t.Logf("%s is back after %s", former, time.Since(begun).Round(10*time.Millisecond))
+	}
+	last, _ := c.primary()
+	_ = syscall.Kill(c.running(last).server(), syscall.SIGKILL)
+	c.eventually("one leads that is not recorded", time.Minute, func() bool { l, _ := c.primary(); return l != "" && l != last })
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		if l, open := c.primary(); open {
+			t.Fatalf("%s takes writes, and after an outage nobody would wait for it", l)
+		}
+	}
+	c.setAPI(true)
+	t.Logf("takes writes %s after the API server is back", c.eventually("it takes writes", 30*time.Second, func() bool { _, open := c.primary(); return open }))
+	c.eventually("all members are back", 2*time.Minute, func() bool { return c.ready(c.letters...) })
+	w.goesOn(30 * time.Second)
+	c.eventually("all are recorded", 20*time.Second, func() bool {
+		return strings.Count(c.annotations(members.SuffixLeader)["capstan.dev/view"], `"name"`) == 3
+	})
+}
+
+// farBehind: the others have removed the binary logs that a member needs, which copies all data again by itself.
+func farBehind(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
+	away := c.followers()[0]
+	c.running(away).terminate(true)
+	w.goesOn(10 * time.Second)
+	for _, l := range c.letters {
+		if l != away {
+			if out := c.inside(l, "FLUSH BINARY LOGS; DO SLEEP(1); PURGE BINARY LOGS BEFORE NOW()"); out != "" {
+				t.Fatal(out)
+			}
+		}
+	}
+	w.goesOn(10 * time.Second)
+	c.start(away)
+	t.Logf("ready again after %s", c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(away) }))
+	raw, _ := os.ReadFile(filepath.Join(c.logs, "log-"+away))
+	if !strings.Contains(string(raw), "the server copied data, and starts again") {
+		t.Error("it is ready, and did not copy the data")
+	}
+	if _, r, _ := c.status(away); r.Reason != "" {
+		t.Errorf("it reports %v", r)
+	}
+}
+
+// leaderNeverRemoved: a group that has a majority keeps a leader that it does not hear of, and elects no other one. Here that is because
+// it removes nobody within an hour; it was seen with leaders that were killed seconds after another member had joined. When the server of
+// the leader is back, in no group, all begin again together.
+func leaderNeverRemoved(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
+	for _, l := range c.letters {
+		if out := c.inside(l, "SET GLOBAL group_replication_member_expel_timeout = 3600"); out != "" {
+			t.Fatal(out)
+		}
+	}
+	former := c.leader()
+	_ = syscall.Kill(c.running(former).server(), syscall.SIGKILL)
+	seen := c.followers()[0]
+	c.eventually("the group keeps it", 30*time.Second, func() bool {
+		return c.inside(seen, "SELECT MEMBER_STATE FROM performance_schema.replication_group_members WHERE MEMBER_ROLE = 'PRIMARY'") == "UNREACHABLE"
+	})
+	begun := time.Now()
+	c.eventually("all begin again", 2*time.Minute, func() bool { return c.ready(c.letters...) })
+	w.goesOn(time.Minute)
+	gap, errs := w.reset()
+	t.Logf("ready again after %s, writes waited %s; %v", time.Since(begun).Round(time.Millisecond), gap, errs)
+	for _, l := range c.letters {
+		c.inside(l, "SET GLOBAL group_replication_member_expel_timeout = 0")
+	}
+}
+
+// TestVolumeFull of a follower, and then of the leader: the others go on, it is told, and the member is back when there is room.
+func TestVolumeFull(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	for _, l := range c.letters {
+		c.volume(l, 700)
+	}
+	begin(t, c, "a", "b", "c")
+	w, p := c.write(), c.askAll()
+	w.goesOn(10 * time.Second)
+	for _, step := range []struct {
+		name string
+		who  func() string
+	}{{"Follower", func() string { return c.followers()[0] }}, {"Leader", c.leader}} {
+		t.Run(step.name, func(t *testing.T) {
+			c.t = t
+			c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
+			w.goesOn(10 * time.Second)
+			w.reset()
+			who := step.who()
+			free := c.fill(who)
+			defer free()
+			c.eventually("it is told", time.Minute, func() bool { _, r, _ := c.status(who); return r.Disk == "Full" })
+			time.Sleep(45 * time.Second)
+			s, r, role := c.status(who)
+			leader := c.leader()
+			gap, errs := w.reset()
+			t.Logf("%s has a full volume: state %v, report %v, role %q; %s leads, writes waited %s; %v", who, s, r, role, leader, gap, errs)
+			t.Log(c.inside(leader, "SELECT MEMBER_HOST, MEMBER_STATE, COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE, COUNT_TRANSACTIONS_IN_QUEUE FROM "+
+				"performance_schema.replication_group_members JOIN performance_schema.replication_group_member_stats USING (MEMBER_ID)"))
+			w.goesOn(time.Minute)
+			free()
+			t.Logf("ready again after %s", c.eventually("it is back", 3*time.Minute, func() bool { return c.ready("a", "b", "c") }))
+			w.goesOn(10 * time.Second)
+			c.eventually("it is told", time.Minute, func() bool { _, r, _ := c.status(who); return r.Disk != "Full" && r.Reason == "" })
+		})
+	}
+	c.t = t
+	c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
+	w.check(t)
+	p.check(t)
+	c.oneLeader()
+}
