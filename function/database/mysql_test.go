@@ -82,6 +82,7 @@ func TestGroupRefuses(t *testing.T) {
 		"Database":     {with(group, `databases: [{name: sys}]`), "InvalidSpec", "which the server itself uses"},
 		"Consumer":     {with(group, `consumers: [{name: root}]`), "InvalidSpec", "which the members use"},
 		"Parameter":    {with(group, `config: {gtid_mode: "OFF"}`), "InvalidSpec", "spec.config.gtid_mode: "},
+		"Members":      {strings.Replace(group, "replicas: 3", "replicas: 10", 1), "InvalidSpec", "must be at most 9: a group of MySQL has no more members"},
 		"Memory":       {with(group, `resources: {memory: 512Mi}`), "InvalidSpec", `spec.resources.memory: "512Mi": with 100 connections the server needs at least 768Mi of memory: raise it`},
 		"Connections":  {with(group, `config: {max_connections: "1000"}`), "InvalidSpec", `spec.plan: "default": its members have 1Gi, and with 1000 connections the server needs at least 1716Mi`},
 	} {
@@ -174,6 +175,10 @@ func TestMajority(t *testing.T) {
 			reason: "The group expels the one that is lost, and is one of two.", spec: group, broken: []string{"orders-db-c"}, status: "False", want: "TooFewMembers",
 			message: "members are missing: orders-db-c",
 			risks:   []string{"the loss of member orders-db-a stops writes until it is back, because the members that are left are no majority"},
+		},
+		"Four": {
+			reason: "The fourth costs a volume, and the group survives no more.", spec: strings.Replace(group, "replicas: 3", "replicas: 4", 1), status: "True", want: "StandbyInSync",
+			message: "; 4 members survive the loss of 1, as 3 do: an odd number is the better choice", survive: []string{"member", "node", "zone"},
 		},
 		"FourOfFive": {
 			reason: "Three of four are a majority.", spec: strings.Replace(group, "replicas: 3", "replicas: 5", 1), broken: []string{"orders-db-e"}, status: "True",

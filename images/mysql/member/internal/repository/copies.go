@@ -63,7 +63,8 @@ func (r *Repository) manifests(ctx context.Context, stanza string) ([]manifest, 
 	}
 	all := make([]manifest, len(found))
 	if err := each(found, func(i int, e entry) error {
-		_, err := r.objects.readJSON(ctx, e.key, &all[i])
+		var err error
+		all[i], err = r.known(ctx, e)
 		return err
 	}); err != nil {
 		return nil, err
@@ -72,6 +73,23 @@ func (r *Repository) manifests(ctx context.Context, stanza string) ([]manifest, 
 	all = slices.DeleteFunc(all, func(m manifest) bool { return m.Label == "" })
 	slices.SortFunc(all, func(a, b manifest) int { return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Label, b.Label)) })
 	return all, nil
+}
+
+// known manifest, which is read once: it is never written again.
+func (r *Repository) known(ctx context.Context, e entry) (manifest, error) {
+	r.mu.Lock()
+	m, ok := r.taken[e]
+	r.mu.Unlock()
+	if ok {
+		return m, nil
+	}
+	found, err := r.objects.readJSON(ctx, e.key, &m)
+	if err == nil && found && e.tag != "" {
+		r.mu.Lock()
+		r.taken[e] = m
+		r.mu.Unlock()
+	}
+	return m, err
 }
 
 func (r *Repository) manifest(stanza, label string) string {

@@ -71,6 +71,8 @@ type Repository struct {
 	seal *seal
 	// read are indexes of logs that were read, by key.
 	read map[string]readIndex
+	// taken are manifests of backups that were read, by their entries.
+	taken map[entry]manifest
 }
 
 // A Backup is a physical copy.
@@ -116,7 +118,7 @@ func Open(ctx context.Context, p Place) (*Repository, error) {
 	if p.Stanza != "" && !steps.MatchString(p.Stanza) {
 		return nil, fmt.Errorf("cannot open the repository: %q cannot be the name of a stanza", p.Stanza)
 	}
-	r := &Repository{place: p, read: map[string]readIndex{}}
+	r := &Repository{place: p, read: map[string]readIndex{}, taken: map[entry]manifest{}}
 	var err error
 	if r.connection, err = bucket.Read(p.Secret); err != nil {
 		return nil, err
