@@ -47,10 +47,9 @@ type DatabaseBackup struct {
 	// +optional
 	To *DatabaseBackupTarget `json:"to,omitempty"`
 
-	// Encryption encrypts backups and archive with your own key, by AES-256, before they leave the cluster. If you lose
-	// the key, you lose the backups: Capstan has no copy of it. This field cannot be added or removed later, and the
-	// value of the key cannot change. Another Secret with the same value is allowed; it restarts the members one by
-	// one.
+	// Encryption encrypts backups and archive with your own key before they leave the cluster. If you lose the key, you
+	// lose the backups: Capstan has no copy of it. This field cannot be added or removed later, and the value of the key
+	// cannot change. Another Secret with the same value is allowed; it restarts the members one by one.
 	//
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`

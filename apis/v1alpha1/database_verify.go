@@ -102,12 +102,12 @@ type RestorePoint struct {
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 
-	// LSN is its position in PostgreSQL's write-ahead log, or the id of its transaction in MySQL.
+	// LSN is its position in PostgreSQL's write-ahead log, or the ids of the transactions up to it in MySQL.
 	//
 	// +optional
 	LSN string `json:"lsn,omitempty"`
 
-	// Label is its name in PostgreSQL's write-ahead log, for recovery_target_name; absent with MySQL.
+	// Label makes it unique. It is its name in PostgreSQL's write-ahead log, for recovery_target_name.
 	//
 	// +optional
 	Label string `json:"label,omitempty"`

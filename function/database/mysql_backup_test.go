@@ -41,7 +41,7 @@ func (w *world) purges() bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return d.Parameters["binlog_expire_logs_auto_purge"] != "OFF"
+	return d.Parameters["binlog_expire_logs_auto_purge"] == "ON"
 }
 
 // TestGroupBackup: backups of a group are the same objects, with what its engine needs: a volume for the copy, the port where members

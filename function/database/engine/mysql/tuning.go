@@ -94,7 +94,12 @@ func restarting(s engine.Server) map[string]string {
 // base of what takes effect at once: what the file of the server has, too.
 func base(s engine.Server) map[string]string {
 	p := paceOf(s.Profile)
-	ps := map[string]string{
+	purge := "ON"
+	if s.Archiving {
+		// The server does not know what is in the archive: the program of the member removes binary logs that are.
+		purge = "OFF"
+	}
+	return map[string]string{
 		parameterExpel:    strconv.Itoa(p.expel),
 		parameterMajority: strconv.Itoa(p.majority),
 		// A server that was killed reads it all at its start.
@@ -103,12 +108,9 @@ func base(s engine.Server) map[string]string {
 		parameterBinlogSize: text(min(max(s.Storage/50/bytesMB*bytesMB, 64*bytesMB), bytesGB)),
 		// A member that was down for longer is copied.
 		parameterBinlogExpiry: strconv.Itoa(24 * 3600),
+		// It is there in any case: what is listed no more gets the value of the last start.
+		parameterBinlogPurge: purge,
 	}
-	if s.Archiving {
-		// The server does not know what is in the archive: the program of the member removes binary logs that are.
-		ps[parameterBinlogPurge] = "OFF"
-	}
-	return ps
 }
 
 // reloading parameters take effect at once.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -82,9 +83,14 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	others := maps.Clone(at.hosts)
 	delete(others, k.names.Name)
 	rec := at.rec
+	initialized := at.common.Initialized != "" || config.Begun
+	if name := k.restoredBy(rec); name != "" && !initialized && own.Empty() {
+		k.say(decision.Entry{Message: fmt.Sprintf("member %s restores a backup, and this one joins it", name)})
+		return decision.Wait, nil
+	}
 	e := decision.Enter(decision.Known{
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
-		Others: peers.Ask(ctx, k.names.Scope, others), Initialized: at.common.Initialized != "" || config.Begun, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
+		Others: peers.Ask(ctx, k.names.Scope, others), Initialized: initialized, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
 		GroupName: k.names.GroupName(config.Generation), Blind: at.blind,
 		Leader: layout.Member(rec.Leader), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted,
 	})
@@ -95,6 +101,11 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	case decision.Join:
 		return decision.Join, k.join(ctx, at, seat, group, own.Empty())
 	case decision.Begin:
+		if !initialized && own.Empty() {
+			if empty, err := k.first(ctx, config, rec); err != nil || !empty {
+				return decision.Wait, err
+			}
+		}
 		// Members that ask from now on wait for this one.
 		k.entering.Store(true)
 		defer k.entering.Store(false)

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/handover"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/origin"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
@@ -53,6 +54,7 @@ const (
 var reasons = []string{
 	members.ReasonWaitingForMembers, members.ReasonWaitingForFormerLeader, mysqlmember.ReasonNoMajority,
 	mysqlmember.ReasonRecoveryNeedsDecision, mysqlmember.ReasonExtraTransactions, mysqlmember.ReasonLeftGroup,
+	members.ReasonBackupsExist, members.ReasonWaitingForBucket,
 }
 
 // Seen is what the Keeper saw at a moment.
@@ -83,6 +85,9 @@ type Keeper struct {
 	pods     *pods.Client
 	store    *record.Client
 	reporter *report.Reporter
+	// filling restores the backup that a Database begins with, and existing looks for backups under the name of one that begins empty.
+	filling  *Filling
+	existing origin.Existing
 	log      *slog.Logger
 	// away reports that the member has to leave its group, and to stay out of it.
 	away func() bool

@@ -43,6 +43,7 @@ type Supervisor struct {
 	pods     *pods.Client
 	probes   *health.State
 	reporter *report.Reporter
+	filling  *Filling
 	log      *slog.Logger
 	// discard the data before a server starts on it, if a new copy replaces it.
 	discard func(context.Context) error
@@ -104,6 +105,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for s.hold(ctx) {
 		begun := time.Now()
 		s.become(members.StateStarting, nil)
+		s.filling.Run(ctx)
 		child, err := s.start(ctx)
 		if err == nil {
 			s.become(members.StateRunning, child)
@@ -113,6 +115,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			break
+		}
+		if s.filling.requested.Load() {
+			continue
 		}
 		if server.WantsAgain(err) {
 			s.log.Info("the server copied data, and starts again")
@@ -155,6 +160,9 @@ func (s *Supervisor) start(ctx context.Context) (*process.Child, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := clearRestore(); err != nil {
+		return nil, fmt.Errorf("cannot remove what is left of a restore: %w", err)
+	}
 	if err := s.discard(ctx); err != nil {
 		return nil, err
 	}
@@ -177,6 +185,12 @@ func (s *Supervisor) wait(ctx context.Context, child *process.Child) {
 		select {
 		case <-child.Done():
 			return
+		case <-s.filling.wake:
+			if s.filling.requested.Load() {
+				// It is in no group, and has no data worth a handover.
+				child.Stop(syscall.SIGTERM, time.Minute)
+				return
+			}
 		case <-healthy.C:
 			s.reporter.Clear(mysqlmember.ReasonServerEnded)
 		case <-ctx.Done():
