@@ -107,7 +107,7 @@ func TestRun(t *testing.T) {
 				}
 			}),
 			want: &fnv1.RunFunctionResponse{
-				Meta:    &fnv1.ResponseMeta{Tag: "tag", Ttl: durationpb.New(30 * time.Minute)},
+				Meta:    &fnv1.ResponseMeta{Tag: "tag", Ttl: durationpb.New(30*time.Minute + mostLate)},
 				Context: structFrom(map[string]any{"example.org/thing": "kept"}),
 				Desired: &fnv1.State{
 					Composite: &fnv1.Resource{
@@ -135,7 +135,7 @@ func TestRun(t *testing.T) {
 			planner: plan(&compose.Plan{Objects: map[string]compose.Desired{"service": {Object: service}}, TTL: time.Second}),
 			req:     request(),
 			want: &fnv1.RunFunctionResponse{
-				Meta: &fnv1.ResponseMeta{Tag: "tag", Ttl: durationpb.New(time.Second)},
+				Meta: &fnv1.ResponseMeta{Tag: "tag", Ttl: durationpb.New(notBefore(time.Second))},
 				Desired: &fnv1.State{
 					Composite: &fnv1.Resource{
 						Resource: structFrom(map[string]any{
@@ -549,4 +549,16 @@ func deterministic(tb testing.TB, m proto.Message) []byte {
 		tb.Fatalf("cannot marshal: %v", err)
 	}
 	return b
+}
+
+// TestNotBefore has Crossplane vary a TTL by a tenth.
+func TestNotBefore(t *testing.T) {
+	for _, d := range []time.Duration{time.Second, 20 * time.Second, time.Minute, 90 * time.Second} {
+		if early := notBefore(d) - notBefore(d)/10; early < d {
+			t.Errorf("a deadline in %s: Crossplane may call after %s", d, early)
+		}
+	}
+	if got, want := notBefore(time.Hour), time.Hour+mostLate; got != want {
+		t.Errorf("a deadline in an hour: want a TTL of %s, got %s", want, got)
+	}
 }

@@ -15,13 +15,20 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/capstan-dev/capstan/function/release"
 	"github.com/capstan-dev/capstan/function/server"
 
 	_ "time/tzdata" // Windows of maintenance have time zones, and the image has none.
 )
 
-// version is set by the linker when a package is built.
-var version = "dev"
+// version is set by the linker when a package is built, and digests of the images beside it when it is released.
+var (
+	version = "dev"
+	digests string
+)
+
+// released is the release that this function is of.
+func released() release.Release { return release.Release{Version: version, Digests: digests} }
 
 type cli struct {
 	Debug bool `help:"Log every call, not only those that fail." short:"d"`

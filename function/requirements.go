@@ -61,7 +61,7 @@ func kinds() map[schema.GroupKind]kind {
 			requiredMonitor:  algorithm.ServiceMonitorGVK,
 			requiredRules:    algorithm.PrometheusRuleGVK,
 		}},
-		apisv1alpha1.DatabaseGroupVersionKind.GroupKind(): {plan: database.Planner(version), remembers: names.AccessCredential, optional: map[string]schema.GroupVersionKind{
+		apisv1alpha1.DatabaseGroupVersionKind.GroupKind(): {plan: database.Planner(released()), remembers: names.AccessCredential, optional: map[string]schema.GroupVersionKind{
 			"certificate":   names.CertificateGVK,
 			"issuer":        names.IssuerGVK,
 			requiredMonitor: names.ServiceMonitorGVK,

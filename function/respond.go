@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -31,7 +32,7 @@ func respond(req *edge.Request, p *compose.Plan) (*edge.Answer, error) {
 	}
 	return &edge.Answer{
 		Rest: &fnv1.RunFunctionResponse{
-			Meta:       &fnv1.ResponseMeta{Tag: req.Meta.GetTag(), Ttl: durationpb.New(p.TTL)},
+			Meta:       &fnv1.ResponseMeta{Tag: req.Meta.GetTag(), Ttl: durationpb.New(notBefore(p.TTL))},
 			Conditions: conditions(p.Conditions),
 			Results:    results(p.Events),
 		},
@@ -40,6 +41,14 @@ func respond(req *edge.Request, p *compose.Plan) (*edge.Answer, error) {
 		Composed: resources,
 	}, nil
 }
+
+// mostLate is the most that notBefore adds to a time.
+const mostLate = 10 * time.Second
+
+// notBefore is the TTL for which Crossplane calls the function again after a time, and not before. Crossplane varies each TTL by up to
+// a tenth in either direction. A call before a deadline applies every composed object, decides nothing, and comes again. So the time is
+// made longer, but not by much: beyond a minute and a half one call too many costs less than a deadline that is minutes late.
+func notBefore(d time.Duration) time.Duration { return d + min(d/9+1, mostLate) }
 
 // composed objects of a plan.
 func composed(p *compose.Plan) (map[string]edge.Resource, error) {

@@ -97,7 +97,7 @@ func defaults() *v1alpha1.Settings {
 			CPU:               &cpu,
 			Memory:            &memory,
 			GPU:               v1alpha1.AlgorithmGPUSettings{CPU: &cpuOfGPU, Memory: &memoryOfGPU},
-			CompanionImage:    companionRepository + ":" + version,
+			CompanionImage:    companionRepository,
 			Prometheus:        &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "prometheus"},
 			MetricsNamespaces: []string{"monitoring"},
 			MLflow:            &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "mlflow"},
@@ -363,12 +363,10 @@ func checkGateway(g *apisv1alpha1.GatewayReference) error {
 // because makes a sentence of what a validator of Kubernetes says.
 func because(errs []string) string { return strings.Join(errs, ", and ") }
 
-// complete reports what only all sources together can define, and leaves it out when they do not. The companion is of our version,
-// unless another is named.
+// complete reports what only all sources together can define, and leaves it out when they do not. The companion is of our
+// release, unless another is named.
 func complete(s *v1alpha1.Settings) []string {
-	if image := s.Algorithm.CompanionImage; !strings.ContainsAny(image[strings.LastIndex(image, "/")+1:], ":@") {
-		s.Algorithm.CompanionImage = image + ":" + version
-	}
+	s.Algorithm.CompanionImage = released().Complete(s.Algorithm.CompanionImage)
 	var mistakes []string
 	if g := s.Algorithm.Gateway; g != nil && g.Name == "" {
 		s.Algorithm.Gateway = nil

@@ -277,6 +277,7 @@ func TestSettingsOfAlgorithm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := settingsOf(received(t, tc.req))
 			want := defaults()
+			want.Algorithm.CompanionImage += ":dev"
 			if tc.want != nil {
 				tc.want(&want.Algorithm)
 			}

@@ -24,6 +24,7 @@ const (
 	inMount       = "Deployment.spec.template.spec.containers[].volumeMounts[].mountPath"
 	inVariable    = "Deployment.spec.template.spec.containers[].env[].value"
 	inChecks      = "Analysis.spec.forProvider.metrics.checks[].query"
+	inScaling     = "Analysis.spec.forProvider.metrics.scaling.query"
 	inCanary      = "Analysis.spec.forProvider.metrics.canary.checks[].query"
 	inJobVariable = "Job.spec.template.spec.containers[].env[].value"
 	inRotation    = "Credential.spec.forProvider.rotation.id"
@@ -59,15 +60,10 @@ func texts() map[string]*entry {
 		"Algorithm.spec.config.mountPath":                                   to(inMount),
 		"Algorithm.spec.env[].value":                                        to(inVariable),
 		"Algorithm.spec.image":                                              to(inImage),
-		"Algorithm.spec.lifecycle.drift.query":                              to(inChecks),
 		"Algorithm.spec.lifecycle.hooks[].job.image":                        to("Job.spec.template.spec.containers[].image"),
 		"Algorithm.spec.lifecycle.hooks[].url":                              to("Hook.spec.forProvider.url"),
-		"Algorithm.spec.metrics.checks[].query":                             to(inCanary),
 		"Algorithm.spec.metrics.path":                                       to("Service.metadata.annotations.prometheus.io/path", "ServiceMonitor.spec.endpoints[].path"),
-		"Algorithm.spec.metrics.queries.failures":                           to(queries + "failures"),
-		"Algorithm.spec.metrics.queries.inFlight":                           to(queries + "inFlight"),
-		"Algorithm.spec.metrics.queries.latency":                            to(queries + "latency"),
-		"Algorithm.spec.metrics.queries.requests":                           to(queries + "requests"),
+		"Algorithm.spec.metrics.queries[].query":                            to(inCanary, inChecks, inScaling, queries+"failures", queries+"inFlight", queries+"latency", queries+"requests"),
 		"Algorithm.spec.model.mountPath":                                    to(inMount),
 		"Algorithm.spec.podMetadata.annotations{}":                          to("Deployment.spec.template.metadata.annotations.example.org/owner"),
 		"Algorithm.spec.pod.initContainers[].image":                         to(inInitImage),
@@ -78,7 +74,6 @@ func texts() map[string]*entry {
 		"Algorithm.spec.probes.warmUp.body":                                 to("Deployment.spec.template.metadata.annotations.capstan.dev/warm-up-body"),
 		"Algorithm.spec.probes.warmUp.path":                                 to("Deployment.spec.template.spec.initContainers[].args[]"),
 		"Algorithm.spec.resources.deviceRequest.selectors[].cel.expression": to("ResourceClaimTemplate.spec.spec.devices.requests[].exactly.selectors[].cel.expression"),
-		"Algorithm.spec.scaling.query":                                      to("Analysis.spec.forProvider.metrics.scaling.query"),
 		"Algorithm.spec.secrets[].mountPath":                                to(inMount),
 		"Database.spec.backup.verify.assertions[].sql":                      to("ConfigMap.data.member.json|.backup.verify.assertions[].sql"),
 		"Database.spec.consumers[].credentials.id":                          to(inRotation),

@@ -111,8 +111,8 @@ func attempt(t *testing.T, f *Function, documents []document, path string, entry
 				}
 			}
 		}
-		// A document that shows where the texts go is enough, and so is one in which all are refused.
-		if !accepted || len(found) > 0 {
+		// Documents that show every place of the entry are enough, and so is one in which all texts are refused.
+		if !accepted || len(found) > 0 && (entry == nil || len(found) >= len(entry.places)) {
 			break
 		}
 	}

@@ -4,7 +4,7 @@ package members
 
 // States of the archive.
 const (
-	// ArchiveOK: the last segment came through.
+	// ArchiveOK: the last part of the log came through: a segment with PostgreSQL, a binary log with MySQL.
 	ArchiveOK = "Ok"
 	// ArchiveFailing: none comes through.
 	ArchiveFailing = "Failing"
@@ -39,8 +39,8 @@ type BackupReport struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Dropped is when a segment of the write-ahead log was dropped last, because too
-	// many waited for the archive.
+	// Dropped is when the archive lost a part of the log last: too much waited for it,
+	// or the leader does not have what it lacks.
 	//
 	// +optional
 	Dropped string `json:"dropped,omitempty"`
@@ -232,7 +232,9 @@ type RestorePoint struct {
 	// +optional
 	At string `json:"at,omitempty"`
 
-	// LSN is its place in the write-ahead log, and Timeline the one that it is on.
+	// LSN is its place in the write-ahead log, and Timeline the one that it is on. With
+	// MySQL it is the transaction that marks it; among the backups it has all
+	// transactions up to that.
 	//
 	// +optional
 	LSN string `json:"lsn,omitempty"`

@@ -33,6 +33,9 @@ const LabelPooler = "capstan.dev/pooler"
 // Program runs members, poolers, and the pods that take and verify backups. Every engine's image has it there.
 const Program = "/usr/local/bin/capstan-member"
 
+// FolderConnection holds the Secret of the consumer that a hook runs as, in every engine's pod of a hook.
+const FolderConnection = "/etc/capstan/connection"
+
 // Values of LabelRole.
 const (
 	RoleLeader  = "leader"

@@ -16,6 +16,12 @@ const (
 	ReinitializeSkipped = "Skipped"
 )
 
+// Reinitialize is a request to copy a member again from the others, once for each ID.
+type Reinitialize struct {
+	ID     string `json:"id"`
+	Member string `json:"member"`
+}
+
 // ReinitializeReport is what became of the last request to copy a member again.
 type ReinitializeReport struct {
 	// ID of the request.

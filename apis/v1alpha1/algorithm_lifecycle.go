@@ -2,14 +2,18 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Lifecycle defines how traffic shifts to a new revision. Without it all traffic shifts at once, as soon as the new
 // replicas are ready. With it a share of the traffic goes to the candidate first, and measurements from Prometheus
 // decide: promote or roll back. Only measurements decide: too little data, or none, holds the rollout.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.canaryWeight) && has(self.steps))",fieldPath=".steps",message="steps replace canaryWeight: set only one of them"
-// +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.capacity == 'Surge' || !has(self.mirror)",fieldPath=".mirror",message="needs capacity: Surge, because copies of all requests need replicas beside those that serve: remove mirror, or set capacity to Surge"
+// +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.capacity == 'Surge' || !has(self.mirrorPercent)",fieldPath=".mirrorPercent",message="needs capacity: Surge, because copies of requests need replicas beside those that serve: remove mirrorPercent, or set capacity to Surge"
 // +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.capacity == 'Surge' || !has(self.standbyReplicas)",fieldPath=".standbyReplicas",message="needs capacity: Surge, because with Borrow and Recreate the previous revision keeps no replicas: remove standbyReplicas, or set capacity to Surge"
 type Lifecycle struct {
 	// CanaryWeight is the percentage of traffic that goes to a candidate before it gets all traffic. 100 shifts all
@@ -36,12 +40,16 @@ type Lifecycle struct {
 	// +optional
 	Steps []int32 `json:"steps,omitempty"`
 
-	// Mirror sends copies of requests to a candidate before it gets any traffic. The checks judge its responses, and
-	// clients never receive them. Requests with side effects have them twice. It needs spec.route and a Gateway that
-	// supports mirroring. Default: no request is copied.
+	// MirrorPercent is the percentage of requests that are copied to a candidate before it gets any traffic, for at least
+	// soak, as in any step. The checks judge its responses, and clients never receive them. Requests with side effects have
+	// them twice. It needs spec.route and a Gateway with the feature HTTPRouteRequestMirror for 100, or
+	// HTTPRouteRequestPercentageMirror for less. Default: no request is copied.
 	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:example=100
 	// +optional
-	Mirror *Mirror `json:"mirror,omitempty"`
+	MirrorPercent *int32 `json:"mirrorPercent,omitempty"`
 
 	// Soak is the minimum duration of each step, at most 168h. Default: 2m.
 	//
@@ -139,8 +147,11 @@ type Lifecycle struct {
 	// +optional
 	RollbackOnDrift *bool `json:"rollbackOnDrift,omitempty"`
 
-	// Drift defines which distribution of outputs is compared, and how. A candidate that has drifted is rolled back,
-	// unless rollbackOnDrift is false. Default: its defaults, with rollbackOnDrift.
+	// Drift defines how distributions of outputs are compared. A candidate that has drifted is rolled back, unless
+	// rollbackOnDrift is false. The distributions are in the query outputs of spec.metrics.queries, or else in the histogram
+	// algorithm_prediction_score, or one that is known of the server, such as the number of generated tokens of vLLM.
+	// Without any, drift is not checked, and the condition MetricsAvailable reports DriftNotMeasured. Default: its
+	// defaults, with rollbackOnDrift.
 	//
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
@@ -169,13 +180,14 @@ type Lifecycle struct {
 	// +optional
 	Freeze []FreezeWindow `json:"freeze,omitempty"`
 
-	// Match sends requests with one of these headers or cookies to the candidate while it gets a share of the traffic.
-	// It needs spec.route.
+	// Match sends requests with one of these headers or cookies to the candidate while it gets a share of the traffic:
+	// header NAME=VALUE, or cookie NAME=VALUE. It needs spec.route.
 	//
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
+	// +kubebuilder:example={"header X-User-Group=beta","cookie early-access=beta"}
 	// +optional
-	Match []CallerMatch `json:"match,omitempty"`
+	Match []RequestMatch `json:"match,omitempty"`
 
 	// Hooks are HTTP requests and Jobs at points of a rollout: tests, gates, clean-up and notifications. A rollback never
 	// waits for them, and spec.rollout.promote does not. They do not run for experiments.
@@ -185,26 +197,6 @@ type Lifecycle struct {
 	// +listMapKey=name
 	// +optional
 	Hooks []RolloutHook `json:"hooks,omitempty"`
-}
-
-// Mirror defines which requests are copied to a candidate, and for how long.
-type Mirror struct {
-	// Percent of requests to copy. 100 needs a Gateway with the feature HTTPRouteRequestMirror, less needs
-	// HTTPRouteRequestPercentageMirror.
-	//
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100
-	// +kubebuilder:example=100
-	Percent int32 `json:"percent"`
-
-	// For is the minimum time that requests are copied, at most 168h. All checks must pass as well, as in any step.
-	// Default: 5m.
-	//
-	// +kubebuilder:default="5m"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="must be a time of at most 168h, for instance 5m"
-	// +kubebuilder:example="5m"
-	// +optional
-	For *metav1.Duration `json:"for,omitempty"`
 }
 
 // DriftMethod is how two distributions are compared.
@@ -221,19 +213,10 @@ const (
 	DriftKS DriftMethod = "KS"
 )
 
-// Drift defines which distribution is compared, and how.
+// Drift defines how distributions of outputs are compared, which are in the query outputs of spec.metrics.queries, or else in the
+// histogram algorithm_prediction_score, or in one that is known of the server, such as the number of generated tokens of
+// vLLM. Without any, drift is not checked, and the condition MetricsAvailable reports DriftNotMeasured.
 type Drift struct {
-	// Query returns the buckets of a histogram of the revision's outputs, for instance of its scores, with the label
-	// le. $window stands for the time window. Default: the histogram algorithm_prediction_score, or the one that is
-	// known of the server, such as the number of generated tokens of vLLM. Without any, drift is not checked, and the
-	// condition MetricsAvailable reports DriftNotMeasured.
-	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:example="increase(prediction_score_bucket[$window])"
-	// +optional
-	Query string `json:"query,omitempty"`
-
 	// Method of comparison: PSI (population stability index) or KS (Kolmogorov-Smirnov statistic). Default: PSI.
 	//
 	// +kubebuilder:default=PSI
@@ -333,31 +316,16 @@ type FreezeWindow struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// CallerMatch is a header or a cookie of a request.
+// RequestMatch is a header or a cookie of a request with its value: "header NAME=VALUE" or "cookie NAME=VALUE". Names are letters,
+// digits, '-' and '_', values also '.' and '~'.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.header) != has(self.cookie)",message="set exactly one of header and cookie"
-type CallerMatch struct {
-	// Header of the request.
-	//
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][-A-Za-z0-9_]*$')",message="must be the name of a header: letters, digits, '-' and '_'"
-	// +kubebuilder:example="X-User-Group"
-	// +optional
-	Header string `json:"header,omitempty"`
+// +kubebuilder:validation:MaxLength=1280
+// +kubebuilder:validation:XValidation:rule="self.matches('^(header|cookie) [A-Za-z0-9][-A-Za-z0-9_]*=[-A-Za-z0-9_.~]+$')",message="must be header or cookie, its name, = and its value, for instance header X-User-Group=beta: names are letters, digits, '-' and '_', values also '.' and '~'"
+type RequestMatch string
 
-	// Cookie of the request.
-	//
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][-A-Za-z0-9_]*$')",message="must be the name of a cookie: letters, digits, '-' and '_'"
-	// +kubebuilder:example="early-access"
-	// +optional
-	Cookie string `json:"cookie,omitempty"`
-
-	// Value that the header or cookie must have.
-	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-A-Za-z0-9_.~]+$')",message="must be letters, digits, '-', '_', '.' and '~'"
-	// +kubebuilder:example="beta"
-	Value string `json:"value"`
+// Parts of a match: whether it is about a cookie, its name and its value.
+func (m RequestMatch) Parts() (cookie bool, name, value string) {
+	kind, pair, _ := strings.Cut(string(m), " ")
+	name, value, _ = strings.Cut(pair, "=")
+	return kind == "cookie", name, value
 }

@@ -3,16 +3,16 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Metrics defines how the pods are scraped and which values they must reach. Capstan knows the metric names of the
+// Metrics defines how the pods are scraped, and queries of your own. Capstan knows the metric names of the
 // common model servers: vLLM, SGLang, TGI, Triton, TorchServe, TensorFlow Serving, KServe, MLServer, and the plain
 // http_requests_total and http_request_duration_seconds.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.interval) || !has(self.window) || ![self.interval, self.window].all(d, d.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$')) || duration(self.window) >= duration(self.interval)",fieldPath=".window",message="window must not be shorter than interval, otherwise some requests never count: raise window or lower interval"
 type Metrics struct {
 	// Port that serves the metrics. A NetworkPolicy opens a port as a whole: if metrics are on spec.port, the scraper
 	// can also send requests to the Algorithm. Default: spec.port.
@@ -32,16 +32,8 @@ type Metrics struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// Interval between two evaluations of Prometheus, from 10s to 1h. Default: 30s.
-	//
-	// +kubebuilder:default="30s"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('10s') && duration(self) <= duration('1h')",message="must be a time from 10s to 1h, for instance 2m"
-	// +kubebuilder:example="30s"
-	// +optional
-	Interval *metav1.Duration `json:"interval,omitempty"`
-
-	// Window is the time range that each evaluation covers, from 20s to 6h and not shorter than interval. It should
-	// hold four scrapes. Default: 2m.
+	// Window is the time range that each evaluation of Prometheus covers, from 20s to 6h. It should hold four scrapes. There
+	// are four evaluations in a window, and never less than one in 30 s or more than one in 10 s. Default: 2m.
 	//
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('20s') && duration(self) <= duration('6h')",message="must be a time from 20s to 6h, for instance 2m"
@@ -58,68 +50,78 @@ type Metrics struct {
 	// +optional
 	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
 
-	// Queries replace the built-in queries for the known model servers. A query that is not set keeps the built-in one.
+	// Queries are PromQL expressions of your own. One with min or max is a check: for the live revision, the condition
+	// WithinTargets reports when its value is out of bounds, and a candidate of spec.lifecycle is rolled back for it. Six
+	// names are known, have no bounds, and replace what Capstan asks by itself: requests and failures, the number of
+	// requests in the window, and how many of them failed; latency, the buckets of a histogram of their seconds, with the label
+	// le; in-flight, the number of requests that are in progress now; outputs, the buckets of a histogram of what the
+	// revision answers, for instance of its scores, which spec.lifecycle.drift compares; load, the load of all replicas
+	// together, for instance sum(queue_length), for signal Query of spec.scaling. load needs the Prometheus Operator, which
+	// records it. Default: the queries for the model server, and no check.
 	//
-	// +optional
-	Queries *MetricQueries `json:"queries,omitempty"`
-
-	// Checks compare values of PromQL expressions with bounds. For the live revision, the condition WithinTargets
-	// reports when a value is out of bounds. A candidate of spec.lifecycle is rolled back for it.
-	//
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=22
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:example={{"name":"requests","query":"increase(predictions_total[$window])"},{"name":"queue","query":"avg(queue_length)","max":20}}
 	// +optional
-	Checks []MetricCheck `json:"checks,omitempty"`
+	Queries []MetricQuery `json:"queries,omitempty"`
 }
 
-// MetricQueries are PromQL expressions. $window stands for the time window, and only series of one slot of this
-// Algorithm's pods are visible to them.
-type MetricQueries struct {
-	// Requests is the number of requests in the window.
-	//
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:example="increase(predictions_total[$window])"
-	// +optional
-	Requests string `json:"requests,omitempty"`
+// Time between two evaluations of Prometheus: a quarter of window within these bounds.
+const (
+	leastInterval = 10 * time.Second
+	mostInterval  = 30 * time.Second
+)
 
-	// Failures is the number of requests in the window that failed.
-	//
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:example="increase(predictions_total{outcome=\"error\"}[$window])"
-	// +optional
-	Failures string `json:"failures,omitempty"`
-
-	// Latency returns the buckets of a histogram of the window's requests in seconds, with the label le.
-	//
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:example="increase(prediction_seconds_bucket[$window])"
-	// +optional
-	Latency string `json:"latency,omitempty"`
-
-	// InFlight is the number of requests that are in progress now.
-	//
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:example="predictions_in_progress"
-	// +optional
-	InFlight string `json:"inFlight,omitempty"`
+// Interval between two evaluations of Prometheus.
+func (m *Metrics) Interval() time.Duration {
+	return min(max(m.Window.Duration/4, leastInterval), mostInterval)
 }
 
-// MetricCheck compares the value of a PromQL expression with at least one bound.
+// Names of queries that replace what Capstan asks by itself.
+const (
+	// QueryRequests is the number of requests in the window.
+	QueryRequests = "requests"
+	// QueryFailures is the number of them that failed.
+	QueryFailures = "failures"
+	// QueryLatency has the buckets of a histogram of their seconds.
+	QueryLatency = "latency"
+	// QueryInFlight is the number of requests in progress.
+	QueryInFlight = "in-flight"
+	// QueryOutputs has the buckets of a histogram of what a revision answers.
+	QueryOutputs = "outputs"
+	// QueryLoad is the load of all replicas together.
+	QueryLoad = "load"
+)
+
+// Query of a name, or empty where there is none.
+func (m *Metrics) Query(name string) string {
+	if m != nil {
+		for i := range m.Queries {
+			if m.Queries[i].Name == name {
+				return m.Queries[i].Query
+			}
+		}
+	}
+	return ""
+}
+
+// MetricQuery is a PromQL expression, whose value can have bounds.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="min, max: set at least one, otherwise nothing is checked"
+// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max) || self.name in ['requests', 'failures', 'latency', 'in-flight', 'outputs', 'load']",message="min, max: set at least one, otherwise nothing is checked"
+// +kubebuilder:validation:XValidation:rule="!(self.name in ['requests', 'failures', 'latency', 'in-flight', 'outputs', 'load']) || !has(self.min) && !has(self.max)",message="min, max: requests, failures, latency, in-flight, outputs and load replace a query of Capstan, and have no bounds: remove them, or choose another name for a check"
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min must not be above max: lower min or raise max"
-type MetricCheck struct {
-	// Name of the check, which status, evidence and messages use.
+type MetricQuery struct {
+	// Name of the query: one of the known names, or for a check the name that status, evidence and messages use.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['success', 'success-against-baseline', 'latency', 'latency-against-baseline', 'drift', 'data-drift', 'request-rate', 'in-flight', 'time-to-first-token', 'time-per-output-token', 'tokens-per-second', 'requests-waiting', 'cache-use'])",message="must not be the name of a built-in check (success, success-against-baseline, latency, latency-against-baseline, drift, data-drift, request-rate, in-flight, time-to-first-token, time-per-output-token, tokens-per-second, requests-waiting, cache-use): choose another"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['success', 'success-against-baseline', 'latency-against-baseline', 'drift', 'data-drift', 'request-rate', 'time-to-first-token', 'time-per-output-token', 'tokens-per-second', 'requests-waiting', 'cache-use'])",message="must not be the name of a built-in check (success, success-against-baseline, latency-against-baseline, drift, data-drift, request-rate, time-to-first-token, time-per-output-token, tokens-per-second, requests-waiting, cache-use): choose another"
 	// +kubebuilder:example="revenue"
 	Name string `json:"name"`
 
-	// Query is a PromQL expression with one value. $window stands for the time window, and only series of one revision's
-	// pods are visible to it.
+	// Query is a PromQL expression. It has one value, except latency and outputs. $window stands for the time window, and
+	// only series of the pods of one revision are visible to it, or of all of this Algorithm for load.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -138,8 +140,8 @@ type MetricCheck struct {
 	// +optional
 	Max *float64 `json:"max,omitempty"`
 
-	// AppliesTo is the value that has to pass: of the revision that is Live, of the Candidate of spec.lifecycle, of Both,
-	// or the Ratio, which is the value of the candidate divided by the value of the live revision. Default: Both.
+	// AppliesTo is the value that has to pass a check: of the revision that is Live, of the Candidate of spec.lifecycle, of
+	// Both, or the Ratio, which is the value of the candidate divided by the value of the live revision. Default: Both.
 	//
 	// +kubebuilder:default=Both
 	// +kubebuilder:example=Candidate

@@ -13,8 +13,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.idleAfterSeconds) || self.minReplicas == 0",fieldPath=".idleAfterSeconds",message="idleAfterSeconds needs an Algorithm that may sleep: set minReplicas to 0, or remove idleAfterSeconds"
 // +kubebuilder:validation:XValidation:rule="!has(self.signal) || !(self.signal in ['InFlight', 'RequestRate']) || has(self.perReplica) || has(self.targetLatencyMs)",fieldPath=".signal",message="signal InFlight or RequestRate needs the load for one replica: set perReplica, or targetLatencyMs to learn it"
-// +kubebuilder:validation:XValidation:rule="(has(self.signal) && self.signal == 'Query') == has(self.query)",fieldPath=".query",message="query is only for signal Query, which needs it: set both or neither"
-// +kubebuilder:validation:XValidation:rule="!has(self.query) || has(self.perReplica)",fieldPath=".perReplica",message="query needs perReplica: set it to the load for one replica, in the unit of query"
+// +kubebuilder:validation:XValidation:rule="!has(self.signal) || self.signal != 'Query' || has(self.perReplica)",fieldPath=".perReplica",message="signal Query needs perReplica: set it to the load for one replica, in the unit of the query"
 // +kubebuilder:validation:XValidation:rule="!has(self.perReplica) || (has(self.signal) && self.signal in ['InFlight', 'RequestRate', 'Query'])",fieldPath=".perReplica",message="perReplica needs a unit: set signal to InFlight, RequestRate or Query"
 type Scaling struct {
 	// MinReplicas is the minimum number of replicas. With 0 the Algorithm sleeps while it is idle (idleAfterSeconds): no
@@ -66,7 +65,7 @@ type Scaling struct {
 	TargetLatencyMs *int32 `json:"targetLatencyMs,omitempty"`
 
 	// Signal is the load that the number of replicas follows: InFlight (requests in progress), RequestRate (requests
-	// per second), CPU, Query (the value of query), or Auto. Auto is the first of InFlight, RequestRate and CPU for
+	// per second), CPU, Query (the query load in spec.metrics.queries), or Auto. Auto is the first of InFlight, RequestRate and CPU for
 	// which the pods have metrics, without CPU for replicas with a GPU. Default: Auto with targetLatencyMs, otherwise
 	// CPU, or none with a GPU.
 	//
@@ -81,14 +80,4 @@ type Scaling struct {
 	// +kubebuilder:example=6
 	// +optional
 	PerReplica *float64 `json:"perReplica,omitempty"`
-
-	// Query of signal Query: a PromQL expression whose value is the load of all replicas together, for instance
-	// sum(queue_length). Only series of this Algorithm's pods are visible to it. It needs the Prometheus Operator,
-	// which records it.
-	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:example="sum(queue_length)"
-	// +optional
-	Query string `json:"query,omitempty"`
 }

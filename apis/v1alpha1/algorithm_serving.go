@@ -129,18 +129,6 @@ type GatewayReference struct {
 	SectionName string `json:"sectionName,omitempty"`
 }
 
-// Access defines which pods can send requests to the Algorithm. Capstan creates a NetworkPolicy for it, which has an
-// effect only where the cluster's network enforces NetworkPolicies.
-type Access struct {
-	// From lists the pods that can send requests. The Gateway of spec.route and the scraper of metrics always can; the
-	// platform's settings define their namespaces. With an empty list no other pod can.
-	//
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=atomic
-	// +kubebuilder:example={{"namespace":"checkout","podLabels":{"app":"web"}}}
-	From []Client `json:"from"`
-}
-
 // Client is a set of pods that can send requests to the Algorithm.
 type Client struct {
 	// Namespace of the pods, or * for every namespace. Default: this namespace.

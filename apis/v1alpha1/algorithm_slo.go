@@ -26,38 +26,17 @@ type SLO struct {
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// MinBudgetPercent is the percentage of the error budget that rollouts must not use. With 0 they can use all of it.
-	// Default: 10.
+	// FreezeRolloutsAtPercent is how much of the error budget, in percent, rollouts must not use: with no more left, rollouts
+	// hold until there is more. With 0 they can use all of it, and with -1 the budget only informs. A
+	// rollback is always possible. Default: 10.
 	//
 	// +kubebuilder:default=10
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=-1
 	// +kubebuilder:validation:Maximum=99
 	// +kubebuilder:example=10
 	// +optional
-	MinBudgetPercent *int32 `json:"minBudgetPercent,omitempty"`
-
-	// OnExhausted is what happens when no more than minBudgetPercent of the budget is left. FreezeRollouts holds the
-	// rollouts of spec.lifecycle until there is more; None does nothing. A rollback is always possible. Default:
-	// FreezeRollouts.
-	//
-	// +kubebuilder:default=FreezeRollouts
-	// +kubebuilder:example=FreezeRollouts
-	// +optional
-	OnExhausted OnExhausted `json:"onExhausted,omitempty"`
+	FreezeRolloutsAtPercent *int32 `json:"freezeRolloutsAtPercent,omitempty"`
 }
-
-// OnExhausted is what happens when the error budget is used up.
-//
-// +kubebuilder:validation:Enum=FreezeRollouts;None
-type OnExhausted string
-
-// What happens when the error budget is used up.
-const (
-	// ExhaustedFreezeRollouts holds rollouts until there is budget again.
-	ExhaustedFreezeRollouts OnExhausted = "FreezeRollouts"
-	// ExhaustedNone only reports it.
-	ExhaustedNone OnExhausted = "None"
-)
 
 // SLOStatus is the state of the error budget. It is updated only when a number has changed noticeably.
 type SLOStatus struct {

@@ -68,11 +68,12 @@ type AlgorithmList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.probes) || !has(self.probes.warmUp)",fieldPath=".probes.warmUp",message="needs protocol HTTP: remove warmUp, and report the server as not serving in its gRPC health check until it is warm"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.route) || !has(self.route.path) || self.route.path == '/'",fieldPath=".route.path",message="must be / with protocol GRPC: a GRPCRoute has no path, choose a host instead"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.route) || !has(self.route.timeout)",fieldPath=".route.timeout",message="needs protocol HTTP: a GRPCRoute has no timeout, set deadlines in the clients instead"
-// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.lifecycle) || !has(self.lifecycle.mirror)",fieldPath=".lifecycle.mirror",message="needs protocol HTTP: no feature of a Gateway reports whether it can copy gRPC requests"
+// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.lifecycle) || !has(self.lifecycle.mirrorPercent)",fieldPath=".lifecycle.mirrorPercent",message="needs protocol HTTP: no feature of a Gateway reports whether it can copy gRPC requests"
 // +kubebuilder:validation:XValidation:rule="!has(self.rollout) || has(self.lifecycle)",fieldPath=".rollout",message="needs lifecycle, because without it there is no rollout to pause, approve, promote, abort or retry: set lifecycle, or remove rollout"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || has(self.objectives.successRatio) || has(self.objectives.latencyMs) || has(self.objectives.timeToFirstTokenMs) || has(self.objectives.timePerOutputTokenMs) || (has(self.scaling) && has(self.scaling.targetLatencyMs)) || (has(self.lifecycle) && has(self.lifecycle.maxLatencyIncreasePercent))",fieldPath=".objectives",message="has no effect without successRatio, latencyMs, timeToFirstTokenMs and timePerOutputTokenMs: set at least one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.slo) || (has(self.objectives) && has(self.objectives.successRatio))",fieldPath=".slo",message="needs objectives.successRatio, the share of requests that must succeed: the error budget is the rest of it"
 // +kubebuilder:validation:XValidation:rule="!has(self.slo) || !has(self.slo.failedAfterMs) || !has(self.objectives) || !has(self.objectives.latencyMs) || self.slo.failedAfterMs >= self.objectives.latencyMs",fieldPath=".slo.failedAfterMs",message="must not be less than objectives.latencyMs: no request can be late for the error budget that is still in time for the objective"
+// +kubebuilder:validation:XValidation:rule="(has(self.scaling) && has(self.scaling.signal) && self.scaling.signal == 'Query') == (has(self.metrics) && has(self.metrics.queries) && self.metrics.queries.exists(q, q.name == 'load'))",fieldPath=".scaling.signal",message="signal Query and the query load in metrics.queries need each other: set both or neither"
 type AlgorithmSpec struct {
 	// Image that serves the algorithm, for instance registry.example.org/algo/reco:2.1.4. Use a digest or a tag that
 	// never moves, so that every replica runs the same image. A change makes a new revision.
@@ -227,11 +228,16 @@ type AlgorithmSpec struct {
 	// +optional
 	Route *Route `json:"route,omitempty"`
 
-	// Access defines which pods can send requests to the Algorithm. A change restarts nothing. Default: every pod of
-	// this namespace, and the Gateway of spec.route.
+	// Access lists the pods that can send requests to the Algorithm. The Gateway of spec.route and the scraper of metrics
+	// always can; the platform's settings define their namespaces. With an empty list no other pod can. Capstan creates a
+	// NetworkPolicy for it, which has an effect only where the cluster's network enforces NetworkPolicies. A change
+	// restarts nothing. Default: every pod of this namespace.
 	//
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +kubebuilder:example={{"namespace":"checkout","podLabels":{"app":"web"}}}
 	// +optional
-	Access *Access `json:"access,omitempty"`
+	Access *[]Client `json:"access,omitempty"`
 
 	// Availability defines how replicas are spread, and how many can be missing during a drain of nodes.
 	//

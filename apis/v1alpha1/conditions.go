@@ -237,7 +237,7 @@ const (
 	// spec.scaling.targetLatencyMs, or spec.scaling.signal with perReplica.
 	ReasonNoSignal xpv2.ConditionReason = "NoSignal"
 	// ReasonDriftNotMeasured: the pods expose no histogram of their outputs that is known, so that rollouts do not
-	// check drift. Expose algorithm_prediction_score, or set spec.lifecycle.drift.query.
+	// check drift. Expose algorithm_prediction_score, or set the query outputs of spec.metrics.queries.
 	ReasonDriftNotMeasured xpv2.ConditionReason = "DriftNotMeasured"
 	// ReasonOperatorMissing: the spec needs the Prometheus Operator, which is not installed.
 	ReasonOperatorMissing xpv2.ConditionReason = "OperatorMissing"

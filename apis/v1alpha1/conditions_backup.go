@@ -9,7 +9,7 @@ const (
 	// TypeBackupFresh: True when the last backup is as recent as the schedule requires.
 	TypeBackupFresh xpv2.ConditionType = "BackupFresh"
 
-	// TypeArchiveHealthy: True when the write-ahead log reaches the archive.
+	// TypeArchiveHealthy: True when all writes reach the archive.
 	TypeArchiveHealthy xpv2.ConditionType = "ArchiveHealthy"
 
 	// TypePITRContinuous: True when every moment since the last backup can be restored.
@@ -45,8 +45,8 @@ const (
 	ReasonRestoreTooSlow xpv2.ConditionReason = "RestoreTooSlow"
 	// ReasonArchiveIncomplete: the archive has a gap, so later moments cannot be restored. Take a backup.
 	ReasonArchiveIncomplete xpv2.ConditionReason = "ArchiveIncomplete"
-	// ReasonDataDamaged: tables, indexes or checksums of the restored data are wrong. Check the members with
-	// pg_amcheck, and raise the retention meanwhile.
+	// ReasonDataDamaged: tables, indexes or checksums of the restored data are wrong. Check the members with pg_amcheck
+	// or CHECK TABLE, and raise the retention meanwhile.
 	ReasonDataDamaged xpv2.ConditionReason = "DataDamaged"
 	// ReasonAssertionFailed: an assertion of spec.backup.verify is not true. Check the data and the assertion.
 	ReasonAssertionFailed xpv2.ConditionReason = "AssertionFailed"
@@ -98,10 +98,10 @@ const (
 
 // Reasons of the condition ArchiveHealthy.
 const (
-	// ReasonArchiving: the write-ahead log reaches the archive. Nothing to do.
+	// ReasonArchiving: all writes reach the archive. Nothing to do.
 	ReasonArchiving xpv2.ConditionReason = "Archiving"
-	// ReasonArchiveFailing: the write-ahead log does not reach the archive. The message has the error of pgBackRest; it
-	// recovers when the bucket responds.
+	// ReasonArchiveFailing: writes do not reach the archive. The message has the error; it recovers when the bucket
+	// responds.
 	ReasonArchiveFailing xpv2.ConditionReason = "ArchiveFailing"
 	// ReasonRepositoryFull: archiving fails because the volume for backups is full. Raise its size or lower the
 	// retention.
@@ -112,6 +112,6 @@ const (
 const (
 	// ReasonContinuous: every moment since the last backup can be restored. Nothing to do.
 	ReasonContinuous xpv2.ConditionReason = "Continuous"
-	// ReasonArchiveGap: write-ahead log was dropped before it was archived. Once the archive works, take a backup.
+	// ReasonArchiveGap: writes were dropped before they were archived. Once the archive works, take a backup.
 	ReasonArchiveGap xpv2.ConditionReason = "ArchiveGap"
 )

@@ -103,7 +103,7 @@ const (
 	ReasonCertManagerMissing xpv2.ConditionReason = "CertManagerMissing"
 	// ReasonCertificateFailed: cert-manager cannot create a certificate. See its CertificateRequest.
 	ReasonCertificateFailed xpv2.ConditionReason = "CertificateFailed"
-	// ReasonRestoreFailed: the backup of spec.from cannot be restored. The message has the error of pgBackRest.
+	// ReasonRestoreFailed: the backup of spec.from cannot be restored. The message has the error.
 	ReasonRestoreFailed xpv2.ConditionReason = "RestoreFailed"
 	// ReasonBackupsExist: the bucket has backups of a Database with this name, and none of its volumes exist. Restore
 	// them by spec.from, or set spec.backup.onExisting to StartEmpty.

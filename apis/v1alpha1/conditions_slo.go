@@ -14,9 +14,9 @@ const (
 // Reasons of the condition WithinSLO, beside TooLittleData, Measuring, NoData, QueryFailed and ProviderMissing, for
 // which it is Unknown.
 const (
-	// ReasonBudgetLeft: more than minBudgetPercent of the error budget is left. Nothing to do.
+	// ReasonBudgetLeft: more than freezeRolloutsAtPercent of the error budget is left. Nothing to do.
 	ReasonBudgetLeft xpv2.ConditionReason = "BudgetLeft"
-	// ReasonBudgetLow: some of the error budget is left, but not more than minBudgetPercent. Rollouts hold.
+	// ReasonBudgetLow: some of the error budget is left, but not more than freezeRolloutsAtPercent. Rollouts hold.
 	ReasonBudgetLow xpv2.ConditionReason = "BudgetLow"
 	// ReasonBudgetExhausted: the error budget is used up. Find out why requests fail or are slow.
 	ReasonBudgetExhausted xpv2.ConditionReason = "BudgetExhausted"

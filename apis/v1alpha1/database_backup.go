@@ -7,22 +7,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DatabaseBackup defines how the Database is backed up. The write-ahead log is archived as well, within a minute, so
-// that every moment since the first backup can be restored.
+// DatabaseBackup defines how the Database is backed up. All writes are archived as well, within a minute, so that every
+// moment since the first backup can be restored.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.encryption) == has(oldSelf.encryption)",fieldPath=".encryption",message="encryption cannot be added or removed, because pgBackRest encrypts a repository from its first backup on or never: make another Database with spec.from.database; another Secret with the same value is allowed"
+// +kubebuilder:validation:XValidation:rule="has(self.encryption) == has(oldSelf.encryption)",fieldPath=".encryption",message="encryption cannot be added or removed, because backups are encrypted from the first one on or never: make another Database with spec.from.database; another Secret with the same value is allowed"
 type DatabaseBackup struct {
-	// Enabled takes backups and archives the write-ahead log. If you disable it later, existing backups stay. The first
-	// time backups are enabled, members restart one by one; later changes restart nothing. Default: true.
+	// Enabled takes backups and archives all writes. If you disable it later, existing backups stay. The first time
+	// backups are enabled, members restart one by one; later changes restart nothing. Default: true.
 	//
 	// +kubebuilder:default=true
 	// +kubebuilder:example=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Schedule of backups in UTC, as five cron fields: minute, hour, day, month, weekday. One backup per week is full,
-	// the others hold only changes since the previous one. Default: once a day between midnight and six, at a minute
-	// derived from namespace and name.
+	// Schedule of backups in UTC, as five cron fields: minute, hour, day, month, weekday. With PostgreSQL one backup per
+	// week is full, the others hold only changes since the previous one. With MySQL every backup is full, and adds to
+	// the bucket only what changed. Default: once a day between midnight and six, at a minute derived from namespace and
+	// name.
 	//
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z*/,]+( [-0-9A-Za-z*/,]+){4}$')",message="must have five fields with a space between: minute, hour, day, month, weekday, for instance 0 */6 * * *"
@@ -46,10 +47,9 @@ type DatabaseBackup struct {
 	// +optional
 	To *DatabaseBackupTarget `json:"to,omitempty"`
 
-	// Encryption encrypts backups and archive with your own key, by AES-256, before they leave the cluster. If you lose
-	// the key, you lose the backups: Capstan has no copy of it. This field cannot be added or removed later, and the
-	// value of the key cannot change. Another Secret with the same value is allowed; it restarts the members one by
-	// one.
+	// Encryption encrypts backups and archive with your own key before they leave the cluster. If you lose the key, you
+	// lose the backups: Capstan has no copy of it. This field cannot be added or removed later, and the value of the key
+	// cannot change. Another Secret with the same value is allowed; it restarts the members one by one.
 	//
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
@@ -93,7 +93,7 @@ type DatabaseBackup struct {
 	// +optional
 	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
 
-	// MaxArchiveBacklog is how much write-ahead log can wait on the volume while the bucket is unreachable, at most
+	// MaxArchiveBacklog is how much of the log of writes can wait on the volume while the bucket is unreachable, at most
 	// half of spec.storage. Beyond it the oldest log is dropped, so that writes can continue. Then some moments before
 	// the next backup cannot be restored, which the condition PITRContinuous reports. By default a fifth of spec.storage can wait,
 	// and more as long as the volume is not nearly full.
@@ -276,7 +276,7 @@ type BackupStatus struct {
 	// +optional
 	LatestRestorable *metav1.Time `json:"latestRestorable,omitempty"`
 
-	// GapAt is when write-ahead log was lost for the archive. From a little before until the next backup, not every
+	// GapAt is when writes were lost for the archive. From a little before until the next backup, not every
 	// moment can be restored.
 	//
 	// +optional

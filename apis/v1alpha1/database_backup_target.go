@@ -18,7 +18,7 @@ type DatabaseBackupTarget struct {
 	ConnectionSecretRef *LocalReference `json:"connectionSecretRef,omitempty"`
 
 	// Volume of this cluster, for platforms without object storage. A separate pod serves it. All backups are on this
-	// one volume, so it does not replace a copy in another place.
+	// one volume, so it does not replace a copy in another place. MySQL does not have it yet.
 	//
 	// +optional
 	Volume *DatabaseBackupVolume `json:"volume,omitempty"`

@@ -36,7 +36,7 @@ type ReplicationSlot struct {
 	// Name of the slot, which the consumer has to name.
 	//
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$') && !self.startsWith('capstan') && !self.startsWith('pg_') && !self.matches('_[a-i]_0$')",message="must be lower case letters, digits and _, start with a letter but not with capstan or pg_, and not end like a slot of a member (_a_0): choose another"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$') && !self.startsWith('capstan') && !self.startsWith('pg_') && !self.matches('_[a-j]_0$')",message="must be lower case letters, digits and _, start with a letter but not with capstan or pg_, and not end like a slot of a member (_a_0): choose another"
 	// +kubebuilder:example="orders_cdc"
 	Name string `json:"name"`
 

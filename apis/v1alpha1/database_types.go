@@ -67,6 +67,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.engine != 'mysql' || self.version.matches('^[1-9][0-9]?[.][0-9]{1,2}$')",fieldPath=".version",message="must be a series of MySQL in quotes, for instance \"9.7\""
 // +kubebuilder:validation:XValidation:rule="self.engine != 'mysql' || !has(self.databases) || self.databases.all(d, !(d.name in ['mysql', 'sys', 'information_schema', 'performance_schema']))",fieldPath=".databases",message="must not have mysql, sys, information_schema or performance_schema, which the server itself uses: choose another name"
 // +kubebuilder:validation:XValidation:rule="self.engine != 'mysql' || !has(self.consumers) || self.consumers.all(c, !(c.name in ['mysql', 'root', 'capstan-member', 'capstan-replication']))",fieldPath=".consumers",message="must not have mysql, root, capstan-member or capstan-replication, which the members use: choose another name"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'mysql' || self.replicas <= 9",fieldPath=".replicas",message="must be at most 9: a group of MySQL has no more members"
 // +kubebuilder:validation:XValidation:rule="!(has(self.plan) && has(self.resources))",message="set plan or resources, not both: a plan defines the resources"
 // +kubebuilder:validation:XValidation:rule="!has(self.consumers) || self.consumers.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".consumers",message="database must be one of spec.databases: add it there, or remove it for the first"
 // +kubebuilder:validation:XValidation:rule="!has(self.replication) || !has(self.replication.slots) || self.replication.slots.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".replication.slots",message="database must be one of spec.databases: add it there, or remove it for the first"
@@ -89,13 +90,13 @@ type DatabaseSpec struct {
 	// +kubebuilder:example="17"
 	Version string `json:"version"`
 
-	// Replicas is the number of members including the leader, from 1 to 9. With 2 or more the Database survives the
-	// loss of one member, and every commit is on two members, unless spec.availability changes that. With MySQL every
-	// commit is on a majority, so that 3 or 4 members survive the loss of one, 5 or 6 of two, and 2 of none. A change
-	// adds or removes members and restarts no other member; volumes of removed members stay.
+	// Replicas is the number of members including the leader, from 1 to 10, with MySQL to 9. With 2 or more the Database
+	// survives the loss of one member, and every commit is on two members, unless spec.availability changes that. With
+	// MySQL every commit is on a majority, so that 3 or 4 members survive the loss of one, 5 or 6 of two, and 2 of none.
+	// A change adds or removes members and restarts no other member; volumes of removed members stay.
 	//
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=9
+	// +kubebuilder:validation:Maximum=10
 	// +kubebuilder:example=3
 	Replicas int32 `json:"replicas"`
 
@@ -272,8 +273,8 @@ type DatabaseSpec struct {
 	// +optional
 	Switchover *DatabaseSwitchover `json:"switchover,omitempty"`
 
-	// Reinitialize copies a standby again from the leader, once for each ID, when its data is in doubt. Its own data is
-	// removed first, so that one copy less exists meanwhile.
+	// Reinitialize copies a standby again from the leader, or with MySQL from any member of the group, once for each ID,
+	// when its data is in doubt. Its own data is removed first, so that one copy less exists meanwhile.
 	//
 	// +optional
 	Reinitialize *DatabaseReinitialize `json:"reinitialize,omitempty"`
@@ -440,7 +441,7 @@ type Consumer struct {
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['access', 'ca', 'capstan', 'config', 'exporter', 'external', 'members', 'pods', 'pooler', 'pooler-server', 'postgres', 'public', 'replication', 'rewind', 'ro', 'rw', 'server', 'standby'])",message="must not be a name that Capstan uses itself (access, ca, capstan, config, exporter, external, members, pods, pooler, pooler-server, postgres, public, replication, rewind, ro, rw, server, standby): choose another"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-i]$') && !self.startsWith('pg-') && !self.endsWith('-owner') && !self.endsWith('-reader')",message="must not be a letter from a to i (a member), start with pg-, or end in -owner or -reader: choose another"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-j]$') && !self.startsWith('pg-') && !self.endsWith('-owner') && !self.endsWith('-reader')",message="must not be a letter from a to j (a member), start with pg-, or end in -owner or -reader: choose another"
 	// +kubebuilder:example="api"
 	Name string `json:"name"`
 

@@ -5,7 +5,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // BackupVerification proves that backups can be restored. A separate pod restores the latest backup with the whole
-// archive and starts PostgreSQL on it without a network. It checks the data, evaluates the assertions, and removes
+// archive and starts a server on it without a network. It checks the data, evaluates the assertions, and removes
 // everything. The condition BackupVerified reports the result.
 type BackupVerification struct {
 	// Schedule of verifications in UTC, as five cron fields: minute, hour, day, month, weekday. The first backup is
@@ -25,7 +25,7 @@ type BackupVerification struct {
 	// +optional
 	Assertions []BackupAssertion `json:"assertions,omitempty"`
 
-	// MaxRestoreTime is the maximum duration of a restore, from its start until PostgreSQL has replayed the whole
+	// MaxRestoreTime is the maximum duration of a restore, from its start until the server has replayed the whole
 	// archive, from 1s to 11h. A longer restore is aborted, and the verification fails. Default: only the limit of the
 	// whole verification, 12h.
 	//
@@ -102,12 +102,12 @@ type RestorePoint struct {
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 
-	// LSN is its position in the write-ahead log.
+	// LSN is its position in PostgreSQL's write-ahead log, or the ids of the transactions up to it in MySQL.
 	//
 	// +optional
 	LSN string `json:"lsn,omitempty"`
 
-	// Label is its name in the write-ahead log, for PostgreSQL's recovery_target_name.
+	// Label makes it unique. It is its name in PostgreSQL's write-ahead log, for recovery_target_name.
 	//
 	// +optional
 	Label string `json:"label,omitempty"`

@@ -126,14 +126,15 @@ type ExperimentAssignment struct {
 	// +kubebuilder:example=50
 	Percent int32 `json:"percent"`
 
-	// Match lists headers or cookies: requests with one of them go to arm B, all others go to A. So a client stays in
-	// one arm. The sender of the header must choose clients at random; otherwise the experiment compares groups of
+	// Match lists headers or cookies: requests with one of them go to arm B, all others go to A: header NAME=VALUE, or
+	// cookie NAME=VALUE. So a client stays in one arm. The sender of the header must choose clients at random; otherwise the experiment compares groups of
 	// clients, not arms.
 	//
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
+	// +kubebuilder:example={"cookie arm=b"}
 	// +optional
-	Match []CallerMatch `json:"match,omitempty"`
+	Match []RequestMatch `json:"match,omitempty"`
 }
 
 // ExperimentMetricKind is what the experiment compares.

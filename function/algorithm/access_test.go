@@ -26,10 +26,10 @@ func TestNetworkPolicy(t *testing.T) {
 		want     string
 	}{
 		"Default": {"pods of the namespace", "{image: x}", nil, "[" + own + "]"},
-		"Nobody":  {"an empty list lets nobody in", "{image: x, access: {from: []}}", nil, "null"},
+		"Nobody":  {"an empty list lets nobody in", "{image: x, access: []}", nil, "null"},
 		"Peers": {
 			"by namespace, labels or both",
-			`{image: x, access: {from: [{}, {podLabels: {app: web}}, {namespace: checkout}, {namespace: shop, podLabels: {app: web}}, {namespace: "*", podLabels: {a: ""}}]}}`,
+			`{image: x, access: [{}, {podLabels: {app: web}}, {namespace: checkout}, {namespace: shop, podLabels: {app: web}}, {namespace: "*", podLabels: {a: ""}}]}`,
 			nil,
 			`[{from: [{podSelector: {}}, {podSelector: {matchLabels: {app: web}}},
 			   {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: checkout}}},
@@ -37,7 +37,7 @@ func TestNetworkPolicy(t *testing.T) {
 			   {namespaceSelector: {}, podSelector: {matchLabels: {a: ""}}}], ` + http + "}]",
 		},
 		"EveryNamespace": {
-			"a star is every pod of the cluster", `{image: x, access: {from: [{namespace: "*"}]}}`, nil,
+			"a star is every pod of the cluster", `{image: x, access: [{namespace: "*"}]}`, nil,
 			"[{from: [{namespaceSelector: {}}], " + http + "}]",
 		},
 		"Route": {
@@ -45,22 +45,22 @@ func TestNetworkPolicy(t *testing.T) {
 			"[" + own + ", " + gateway + "]",
 		},
 		"OnlyRoute": {
-			"callers come by way of the Gateway alone", "{image: x, access: {from: []}, route: {gateway: {name: shared, namespace: gateway}}}", nil,
+			"callers come by way of the Gateway alone", "{image: x, access: [], route: {gateway: {name: shared, namespace: gateway}}}", nil,
 			"[" + gateway + "]",
 		},
 		"OwnGateway": {
-			"a Gateway without a namespace is in the Algorithm's", "{image: x, access: {from: []}, route: {gateway: {name: own}}}", nil,
+			"a Gateway without a namespace is in the Algorithm's", "{image: x, access: [], route: {gateway: {name: own}}}", nil,
 			"[{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}}], " + http + "}]",
 		},
 		"PlatformsGateway": {
-			"a route without a Gateway has the platform's", "{image: x, access: {from: []}, route: {}}",
+			"a route without a Gateway has the platform's", "{image: x, access: [], route: {}}",
 			func(w *world) {
 				w.request.Settings.Algorithm.Gateway = &v1alpha1.GatewayReference{Name: "shared", Namespace: "gateway"}
 			},
 			"[" + gateway + "]",
 		},
 		"GatewayNamespaces": {
-			"the platform knows where its Gateways are served", "{image: x, access: {from: []}, route: {gateway: {name: a, namespace: b}}}",
+			"the platform knows where its Gateways are served", "{image: x, access: [], route: {gateway: {name: a, namespace: b}}}",
 			func(w *world) { w.request.Settings.Algorithm.GatewayNamespaces = []string{"gateway"} },
 			"[" + gateway + "]",
 		},

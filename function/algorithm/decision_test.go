@@ -140,7 +140,7 @@ func TestMoves(t *testing.T) {
 		"Resized": {"{image: x, replicas: 2}", []step{
 			{"the size is no part of a revision", edit("{image: x, replicas: 5}"), "a=x*5 callers=a", "Live"},
 			{"scaling is not either", edit("{image: x, replicas: 5, scaling: {maxReplicas: 9}}"), "a=x*2 callers=a", "Live"},
-			{"nor is a route, or access", edit("{image: x, replicas: 2, access: {from: []}, metrics: {}}"), "a=x*2 callers=a", "Live"},
+			{"nor is a route, or access", edit("{image: x, replicas: 2, access: [], metrics: {}}"), "a=x*2 callers=a", "Live"},
 		}},
 		"Autoscaled": {"{image: x, scaling: {minReplicas: 2, maxReplicas: 9}}", []step{
 			{"a new revision is as large as the autoscaler made the one before", both(func(w *world) { w.scale(6); w.runIn("a", nil) },
@@ -323,7 +323,7 @@ func TestEssence(t *testing.T) {
 		},
 		"how many, for whom and how they are watched is no part of it": {
 			"{image: x}",
-			"{image: x, replicas: 3, scaling: {maxReplicas: 4}, objectives: {successRatio: 0.9}, access: {from: []}, route: {gateway: {name: g}}}",
+			"{image: x, replicas: 3, scaling: {maxReplicas: 4}, objectives: {successRatio: 0.9}, access: [], route: {gateway: {name: g}}}",
 		},
 	}
 	for reason, specs := range same {

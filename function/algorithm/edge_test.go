@@ -203,7 +203,7 @@ func TestQuotaText(t *testing.T) {
 }
 
 func TestRulesLost(t *testing.T) {
-	w := serving(t, "{image: x, scaling: {maxReplicas: 4, signal: Query, query: 'sum(q)', perReplica: 3}}")
+	w := serving(t, "{image: x, scaling: {maxReplicas: 4, signal: Query, perReplica: 3}, metrics: {queries: [{name: load, query: 'sum(q)'}]}}")
 	w.analysis(map[string]any{"scaling": map[string]any{"signal": "Query", "expressions": []any{map[string]any{"slot": "a", "expression": "sum(q)"}}}})
 	w.compose(w.plan())
 	if w.request.Observed[names.Rules] == nil {
@@ -384,7 +384,7 @@ func TestCandidateModelLost(t *testing.T) {
 
 // TestOwnQueries: queries of one's own.
 func TestOwnQueries(t *testing.T) {
-	w := serving(t, `{image: x, metrics: {queries: {requests: 'increase(p_total[$window])', latency: 'increase(p_seconds_bucket[$window])', inFlight: 'p_busy'}}, scaling: {maxReplicas: 4, targetLatencyMs: 50}}`)
+	w := serving(t, `{image: x, metrics: {queries: [{name: requests, query: 'increase(p_total[$window])'}, {name: latency, query: 'increase(p_seconds_bucket[$window])'}, {name: in-flight, query: 'p_busy'}]}, scaling: {maxReplicas: 4, targetLatencyMs: 50}}`)
 	w.analysis(map[string]any{"scaling": map[string]any{"signal": "InFlight", "perReplica": 2.0}})
 	p := w.plan()
 	hpa := fmt.Sprint(object(t, p, names.ComposedAutoscaler(names.SlotA))["spec"])
@@ -401,7 +401,7 @@ func TestOwnQueries(t *testing.T) {
 // TestOwnLatencyAlert: the objective of the latency has its alert also where the spec has a query of its own, whether or not
 // replicas are scaled by it.
 func TestOwnLatencyAlert(t *testing.T) {
-	const own = "metrics: {queries: {latency: 'increase(p_seconds_bucket[$window])'}}"
+	const own = "metrics: {queries: [{name: latency, query: 'increase(p_seconds_bucket[$window])'}]}"
 	recorded := []any{map[string]any{"slot": "a", "series": "capstan:own_latency_ms", "expression": "narrowed"}}
 	for name, tc := range map[string]struct {
 		reason, spec string

@@ -473,7 +473,7 @@ func TestExperimentOver(t *testing.T) {
 
 // TestExperimentByHeader sends only those callers to arm B that carry it, and takes them back with all others.
 func TestExperimentByHeader(t *testing.T) {
-	w := experimented(t, fmt.Sprintf(experimental, ", match: [{header: X-Beta, value: b}]", ", match: [{header: X-Arm, value: b}]"))
+	w := experimented(t, fmt.Sprintf(experimental, ", match: [header X-Beta=b]", ", match: [header X-Arm=b]"))
 	p := w.plan()
 	if got, want := callersOf(t, p), "reco-slot-a:100 reco-slot-b:0"; got != want {
 		t.Errorf("callers without the header: got %s, want %s", got, want)

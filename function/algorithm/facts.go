@@ -96,7 +96,7 @@ func gather(r compose.Request) (*facts, error) {
 		f.rollout.Evidence = measure.AllEvidence(f.analysis, f.rollout.Ledger, f.rollout.Uneven(), driftReports(xr))
 		return f, nil
 	}
-	f.spec.Lifecycle = measure.WithDistribution(f.spec.Lifecycle, f.analysis.Distribution())
+	f.spec.Metrics = measure.WithDistribution(f.spec.Metrics, f.analysis.Distribution())
 	f.learned = f.analysis.Scaling()
 	if f.spec.SLO != nil {
 		f.slo = f.analysis.SLO()
@@ -156,7 +156,7 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 	r.Gateway = f.gateway()
 	r.BudgetExhausted = measure.BudgetExhausted(spec.SLO, f.slo.BudgetRemainingPercent)
 	if spec.Metrics != nil {
-		r.Interval = spec.Metrics.Interval.Duration
+		r.Interval = spec.Metrics.Interval()
 	}
 	if spec.Lifecycle != nil {
 		r.Hooks, r.SendsHooks = f.hooksSeen(r.Ledger), f.sendsHooks()

@@ -16,7 +16,7 @@ import (
 // TestForeignSeries keeps what is recorded as it is when somebody else wrote the status of the Analysis: Prometheus evaluates
 // expressions with the rights to read the series of all namespaces.
 func TestForeignSeries(t *testing.T) {
-	const spec = "{image: x:1, metrics: {queries: {latency: l}}, scaling: {minReplicas: 1, maxReplicas: 4, signal: Query, query: q, perReplica: 5}, " +
+	const spec = "{image: x:1, metrics: {queries: [{name: latency, query: l}, {name: load, query: q}]}, scaling: {minReplicas: 1, maxReplicas: 4, signal: Query, perReplica: 5}, " +
 		"objectives: {successRatio: 0.999, latencyMs: 50}, slo: {}}"
 	slot := func(slot, series string) observev1alpha1.AnalysisObservation {
 		o := spentTo(50)

@@ -17,7 +17,7 @@ import (
 // speaking is a spec of a server of gRPC behind a Gateway, with a canary.
 const speaking = `{image: x, replicas: 4, port: 9000, protocol: GRPC, probes: {path: /reco.v1.Reco},
   route: {host: reco.example.org, gateway: {name: shared, namespace: gateway}},
-  lifecycle: {steps: [10, 40], soak: 1m, bake: 10m, match: [{header: x-beta, value: "1"}]}}`
+  lifecycle: {steps: [10, 40], soak: 1m, bake: 10m, match: [header x-beta=1]}}`
 
 // TestGRPC shows what another protocol changes.
 func TestGRPC(t *testing.T) {
@@ -157,7 +157,7 @@ func TestGRPCRefused(t *testing.T) {
 		"WarmUp":    {"probes: {warmUp: {path: /}}", "spec.probes.warmUp", "until it is warm"},
 		"RoutePath": {"route: {path: /a, gateway: {name: a}}", "spec.route.path", "host instead"},
 		"Timeout":   {"route: {timeout: 2s, gateway: {name: a}}", "spec.route.timeout", "deadlines"},
-		"Mirror":    {"route: {gateway: {name: a}}, lifecycle: {mirror: {percent: 100}}", "spec.lifecycle.mirror", "copy gRPC requests"},
+		"Mirror":    {"route: {gateway: {name: a}}, lifecycle: {mirrorPercent: 100}", "spec.lifecycle.mirrorPercent", "copy gRPC requests"},
 		"Protocol":  {"probes: {}, protocol: HTTP2", "spec.protocol", "HTTP or GRPC"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func TestUncountedFailures(t *testing.T) {
 	for reason, tc := range map[string]struct{ lifecycle, want, missing string }{
 		"a threshold that cannot be measured holds": {"{soak: 1m}", "success", ""},
 		"without one and without another check nothing can pass": {
-			"{soak: 1m, successThreshold: 0}", "", "no check of spec.lifecycle can be measured: " + words + ", or set spec.objectives.latencyMs, or add spec.metrics.checks",
+			"{soak: 1m, successThreshold: 0}", "", "no check of spec.lifecycle can be measured: " + words + ", or set spec.objectives.latencyMs, or add a check to spec.metrics.queries",
 		},
 		"other checks are enough": {"{soak: 1m, successThreshold: 0}, objectives: {latencyMs: 50}", "latency", ""},
 	} {

@@ -47,7 +47,7 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 		return new(compose.Unknown(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasuring, p.quiet()))
 	case measure.RecordsOwn(&p.spec) && p.Kinds[PrometheusRuleGVK] == compose.Unavailable && p.Observed[names.Rules] == nil:
 		return not(v1alpha1.ReasonOperatorMissing,
-			"the autoscaler follows your own query (spec.scaling.query, spec.metrics.queries), which needs the Prometheus Operator to record it, "+
+			"the autoscaler follows your own query (spec.metrics.queries), which needs the Prometheus Operator to record it, "+
 				"and the cluster does not have it: install it, or remove the query, so that the autoscaler follows the model server's metrics")
 	case failed != nil:
 		return not(v1alpha1.ReasonQueryFailed, failed.Name+": "+failed.Message)
@@ -64,7 +64,7 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 			": check Prometheus, the rules of package/monitoring and the adapter that serves external metrics")
 	case measure.DriftNotMeasured(&p.spec):
 		return not(v1alpha1.ReasonDriftNotMeasured, "spec.lifecycle.drift: the pods expose no known histogram of their predictions, "+
-			"so rollouts continue without this check: expose algorithm_prediction_score, or name a histogram in spec.lifecycle.drift.query")
+			"so rollouts continue without this check: expose algorithm_prediction_score, or name a histogram in the query outputs of spec.metrics.queries")
 	default:
 		return new(compose.True(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasured, "every metric that is needed is available"))
 	}
@@ -241,7 +241,7 @@ func (p *pass) withinSLO() *xpv2.Condition {
 		message := fmt.Sprintf("the error budget is used up: availability %g %% over %s, must be at least %g %%",
 			*o.Availability, check.Duration(p.spec.SLO.Window.Duration), measure.Availability(&p.spec))
 		if freezes != "" {
-			message += fmt.Sprintf("; rollouts hold until more than %d %% of it is left", *p.spec.SLO.MinBudgetPercent)
+			message += fmt.Sprintf("; rollouts hold until more than %d %% of it is left", *p.spec.SLO.FreezeRolloutsAtPercent)
 		}
 		return new(compose.False(v1alpha1.TypeWithinSLO, v1alpha1.ReasonBudgetExhausted, message))
 	case freezes != "":

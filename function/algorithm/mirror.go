@@ -21,25 +21,25 @@ const (
 // mirror is why no request can be copied as the spec asks, or empty, and the objects that say so. An HTTPRoute with a filter that
 // a Gateway does not know is not served at all, so that nothing is tried. It is required only where requests are copied.
 func (f *facts) mirror() (map[string]compose.Requirement, string) {
-	if f.spec.Lifecycle == nil || f.spec.Lifecycle.Mirror == nil {
+	if f.spec.Lifecycle == nil || f.spec.Lifecycle.MirrorPercent == nil {
 		return nil, ""
 	}
 	if f.rollout.ByReplicas {
-		return nil, "without the Gateway API no request is copied: remove spec.lifecycle.mirror"
+		return nil, "without the Gateway API no request is copied: remove spec.lifecycle.mirrorPercent"
 	}
 	requires, offered := f.gatewayFeatures()
 	all, share := string(features.SupportHTTPRouteRequestMirror), string(features.SupportHTTPRouteRequestPercentageMirror)
 	needed, g := all, f.rollout.Gateway
-	if f.spec.Lifecycle.Mirror.Percent < 100 {
+	if *f.spec.Lifecycle.MirrorPercent < 100 {
 		needed = share
 	}
 	switch {
 	case slices.Contains(offered, needed):
 		return requires, ""
 	case needed == share && slices.Contains(offered, all):
-		return requires, fmt.Sprintf("Gateway %q of namespace %q copies all requests or none: set spec.lifecycle.mirror.percent to 100", g.Name, g.Namespace)
+		return requires, fmt.Sprintf("Gateway %q of namespace %q copies all requests or none: set spec.lifecycle.mirrorPercent to 100", g.Name, g.Namespace)
 	default:
-		return requires, fmt.Sprintf("status.supportedFeatures of the class of Gateway %q of namespace %q does not name %s: remove spec.lifecycle.mirror, "+
+		return requires, fmt.Sprintf("status.supportedFeatures of the class of Gateway %q of namespace %q does not name %s: remove spec.lifecycle.mirrorPercent, "+
 			"or name another Gateway in spec.route", g.Name, g.Namespace, needed)
 	}
 }

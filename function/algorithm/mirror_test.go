@@ -17,7 +17,7 @@ import (
 )
 
 const mirroring = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, " +
-	"lifecycle: {steps: [10, 50], soak: 1m, bake: 10m, mirror: {percent: 100, for: 3m}%s}}"
+	"lifecycle: {steps: [10, 50], soak: 1m, bake: 10m, mirrorPercent: 100%s}}"
 
 // offers features by the class of the Gateway.
 func (w *world) offers(features ...any) *world {
@@ -55,8 +55,8 @@ func TestMirror(t *testing.T) {
 	}{
 		"Copies":     {"The Gateway offers it.", []any{feature(all)}, mirroring, nil, "Mirroring", "reco-slot-b 100"},
 		"Texts":      {"So did Gateways of before.", []any{all}, mirroring, nil, "Mirroring", "reco-slot-b 100"},
-		"Some":       {"It can copy some of them.", []any{feature(all), feature(some)}, strings.Replace(mirroring, "percent: 100", "percent: 25", 1), nil, "Mirroring", "reco-slot-b 25"},
-		"AllOrNone":  {"More than was asked for would be too many.", []any{feature(all)}, strings.Replace(mirroring, "percent: 100", "percent: 25", 1), nil, "Holding/MirrorNotOffered", ""},
+		"Some":       {"It can copy some of them.", []any{feature(all), feature(some)}, strings.Replace(mirroring, "mirrorPercent: 100", "mirrorPercent: 25", 1), nil, "Mirroring", "reco-slot-b 25"},
+		"AllOrNone":  {"More than was asked for would be too many.", []any{feature(all)}, strings.Replace(mirroring, "mirrorPercent: 100", "mirrorPercent: 25", 1), nil, "Holding/MirrorNotOffered", ""},
 		"NotOffered": {"A filter that the Gateway does not know would take the whole route down.", []any{feature("HTTPRouteHostRewrite")}, mirroring, nil, "Holding/MirrorNotOffered", ""},
 		"TooEarly": {"It has passed, and it has not lasted long enough.", []any{feature(all)}, mirroring, func(w *world) {
 			w.judge("PPP")

@@ -139,7 +139,7 @@ func (p *pass) clients() []*compose.IngressRule {
 	serving := intstr.FromString(names.PortHTTP)
 	from := []v1alpha1.Client{{}}
 	if p.spec.Access != nil {
-		from = p.spec.Access.From
+		from = *p.spec.Access
 	}
 	peers := make([]*compose.Peer, 0, len(from))
 	for _, c := range from {

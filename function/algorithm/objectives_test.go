@@ -56,13 +56,13 @@ func TestObjectives(t *testing.T) {
 		},
 		"Checks": {
 			"a check is for both, unless it says so",
-			none + ", metrics: {checks: [{name: b, query: q, max: 1}, {name: l, query: q, max: 2, appliesTo: Live}, " +
+			none + ", metrics: {queries: [{name: b, query: q, max: 1}, {name: l, query: q, max: 2, appliesTo: Live}, " +
 				"{name: c, query: q, max: 3, appliesTo: Candidate}, {name: r, query: q, max: 4, appliesTo: Ratio}]}",
 			[]string{"b 1", "l 2"},
 			[]string{"success 0.99", "b 1", "c 3", "r 4"},
 		},
 		"Drift": {
-			"drift that is only reported is measured all the same", "lifecycle: {soak: 1m, rollbackOnDrift: false, drift: {query: q}}",
+			"drift that is only reported is measured all the same", "lifecycle: {soak: 1m, rollbackOnDrift: false, drift: {}}, metrics: {queries: [{name: outputs, query: q}]}",
 			nil,
 			[]string{"success 0.99", "drift 0.2"},
 		},
@@ -111,12 +111,12 @@ func TestReportedDrift(t *testing.T) {
 		invalid   bool
 		want      v1alpha1.RolloutPhase
 	}{
-		"drift implies a rollback":                         {"soak: 1m, drift: {query: q}", false, v1alpha1.RolloutRollingBack},
-		"unless it only reports":                           {"soak: 1m, drift: {query: q}, rollbackOnDrift: false", false, v1alpha1.RolloutStepping},
-		"also while another mistake is in the spec":        {"soak: 1m, drift: {query: q}, rollbackOnDrift: false", true, v1alpha1.RolloutStepping},
-		"where a revision that has drifted is rolled back": {"soak: 1m, drift: {query: q}", true, v1alpha1.RolloutRollingBack},
+		"drift implies a rollback":                         {"soak: 1m, drift: {}", false, v1alpha1.RolloutRollingBack},
+		"unless it only reports":                           {"soak: 1m, drift: {}, rollbackOnDrift: false", false, v1alpha1.RolloutStepping},
+		"also while another mistake is in the spec":        {"soak: 1m, drift: {}, rollbackOnDrift: false", true, v1alpha1.RolloutStepping},
+		"where a revision that has drifted is rolled back": {"soak: 1m, drift: {}", true, v1alpha1.RolloutRollingBack},
 	} {
-		spec := "{image: %s, replicas: 4, lifecycle: {" + tc.lifecycle + "}}"
+		spec := "{image: %s, replicas: 4, metrics: {queries: [{name: outputs, query: q}]}, lifecycle: {" + tc.lifecycle + "}}"
 		w := serving(t, fmt.Sprintf(spec, "x"))
 		w.settle()
 		w.edit(fmt.Sprintf(spec, "z"))

@@ -178,7 +178,7 @@ func (w wish) spec() map[string]any {
 		lc["standbyReplicas"] = float64(w.standby)
 	}
 	if w.mirror && w.routed && w.room() == v1alpha1.CapacitySurge {
-		lc["mirror"] = map[string]any{"percent": float64(100), "for": "2m"}
+		lc["mirrorPercent"] = float64(100)
 	}
 	if w.experiment != "" && w.routed {
 		spec["experiment"] = map[string]any{

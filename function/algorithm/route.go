@@ -28,7 +28,7 @@ func route(d *compose.Draft, p *pass) {
 	}
 	if p.decision.Mirror {
 		m := &gatewayv1.HTTPRequestMirrorFilter{BackendRef: p.backend(p.decision.Beside.Slot, 0).BackendObjectReference}
-		if percent := p.spec.Lifecycle.Mirror.Percent; percent < 100 {
+		if percent := *p.spec.Lifecycle.MirrorPercent; percent < 100 {
 			m.Percent = &percent
 		}
 		rule.Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestMirror, RequestMirror: m}}
@@ -98,12 +98,11 @@ func (p *pass) assigned(rule gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteRule 
 	own.Matches = nil
 	own.BackendRefs = []gatewayv1.HTTPBackendRef{p.backend(p.decision.Beside.Slot, 100)}
 	for _, m := range p.decision.Assigned {
-		h := gatewayv1.HTTPHeaderMatch{
-			Type: new(gatewayv1.HeaderMatchExact), Name: gatewayv1.HTTPHeaderName(m.Header), Value: m.Value,
-		}
-		if m.Cookie != "" {
+		cookie, name, value := m.Parts()
+		h := gatewayv1.HTTPHeaderMatch{Type: new(gatewayv1.HeaderMatchExact), Name: gatewayv1.HTTPHeaderName(name), Value: value}
+		if cookie {
 			h.Type, h.Name = new(gatewayv1.HeaderMatchRegularExpression), "Cookie"
-			h.Value = "^(.*; *)?" + regexp.QuoteMeta(m.Cookie) + "=" + regexp.QuoteMeta(m.Value) + "(;.*)?$"
+			h.Value = "^(.*; *)?" + regexp.QuoteMeta(name) + "=" + regexp.QuoteMeta(value) + "(;.*)?$"
 		}
 		own.Matches = append(own.Matches, gatewayv1.HTTPRouteMatch{Path: rule.Matches[0].Path, Headers: []gatewayv1.HTTPHeaderMatch{h}})
 	}

@@ -18,8 +18,8 @@ import (
 
 const (
 	objective = "{image: x:1, objectives: {successRatio: 0.999}, slo: {}}"
-	tolerant  = "{image: x:1, objectives: {successRatio: 0.999}, slo: {onExhausted: None}}"
-	spendable = "{image: x:1, objectives: {successRatio: 0.999}, slo: {minBudgetPercent: 0}}"
+	tolerant  = "{image: x:1, objectives: {successRatio: 0.999}, slo: {freezeRolloutsAtPercent: -1}}"
+	spendable = "{image: x:1, objectives: {successRatio: 0.999}, slo: {freezeRolloutsAtPercent: 0}}"
 )
 
 // spentTo is what the Analysis tells of a budget of which so much is left.
@@ -205,16 +205,15 @@ func TestSLOIsChecked(t *testing.T) {
 		slo    string
 		want   string
 	}{
-		"All":        {"of everything there is no budget", "{}, objectives: {successRatio: 1}", "spec.objectives.successRatio: 1: must be above 0 and below 1"},
-		"Nothing":    {"nothing is asked", "{}, objectives: {successRatio: 0}", "spec.objectives.successRatio: 0: must be above 0 and below 1"},
-		"No share":   {"there is no budget of nothing", "{}", "spec.slo: needs objectives.successRatio"},
-		"Sooner":     {"late is not sooner than slow", "{failedAfterMs: 40}, objectives: {successRatio: 0.99, latencyMs: 50}", "spec.slo.failedAfterMs: 40: must not be less than objectives.latencyMs"},
-		"Short":      {"an hour is the least that burn rates are of", "{window: 30m}, objectives: {successRatio: 0.99}", `spec.slo.window: "30m": must be a time from 1h to 2160h`},
-		"Long":       {"nobody keeps that much", "{window: 2161h}, objectives: {successRatio: 0.99}", `spec.slo.window: "2161h": must be a time from 1h to 2160h`},
-		"NoTime":     {"days are no unit", "{window: 30d}, objectives: {successRatio: 0.99}", `spec.slo.window: "30d": must be a time from 1h to 2160h`},
-		"Latency":    {"at once is never", "{failedAfterMs: 0}, objectives: {successRatio: 0.99}", "spec.slo.failedAfterMs: 0: must be from 1 to 3600000"},
-		"Budget":     {"all of it is never left", "{minBudgetPercent: 100}, objectives: {successRatio: 0.99}", "spec.slo.minBudgetPercent: 100: must be from 0 to 99"},
-		"OnExhauste": {"the choices are named", "{onExhausted: Stop}, objectives: {successRatio: 0.99}", `spec.slo.onExhausted: "Stop": must be FreezeRollouts or None`},
+		"All":      {"of everything there is no budget", "{}, objectives: {successRatio: 1}", "spec.objectives.successRatio: 1: must be above 0 and below 1"},
+		"Nothing":  {"nothing is asked", "{}, objectives: {successRatio: 0}", "spec.objectives.successRatio: 0: must be above 0 and below 1"},
+		"No share": {"there is no budget of nothing", "{}", "spec.slo: needs objectives.successRatio"},
+		"Sooner":   {"late is not sooner than slow", "{failedAfterMs: 40}, objectives: {successRatio: 0.99, latencyMs: 50}", "spec.slo.failedAfterMs: 40: must not be less than objectives.latencyMs"},
+		"Short":    {"an hour is the least that burn rates are of", "{window: 30m}, objectives: {successRatio: 0.99}", `spec.slo.window: "30m": must be a time from 1h to 2160h`},
+		"Long":     {"nobody keeps that much", "{window: 2161h}, objectives: {successRatio: 0.99}", `spec.slo.window: "2161h": must be a time from 1h to 2160h`},
+		"NoTime":   {"days are no unit", "{window: 30d}, objectives: {successRatio: 0.99}", `spec.slo.window: "30d": must be a time from 1h to 2160h`},
+		"Latency":  {"at once is never", "{failedAfterMs: 0}, objectives: {successRatio: 0.99}", "spec.slo.failedAfterMs: 0: must be from 1 to 3600000"},
+		"Budget":   {"all of it is never left", "{freezeRolloutsAtPercent: 100}, objectives: {successRatio: 0.99}", "spec.slo.freezeRolloutsAtPercent: 100: must be from -1 to 99"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

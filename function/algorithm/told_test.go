@@ -51,9 +51,9 @@ func (w *world) scaler(status, reason string, since time.Time) {
 func TestParticularConditions(t *testing.T) {
 	const (
 		routed  = "{image: x:1, route: {host: h.example.org, gateway: {name: shared, namespace: gateway}}}"
-		checked = "{image: x:1, objectives: {successRatio: 0.99}, metrics: {checks: [{name: queue, query: q, max: 3}]}}"
+		checked = "{image: x:1, objectives: {successRatio: 0.99}, metrics: {queries: [{name: queue, query: q, max: 3}]}}"
 		scaled  = "{image: x:1, scaling: {maxReplicas: 4, targetLatencyMs: 50}}"
-		queried = "{image: x:1, scaling: {maxReplicas: 4, signal: Query, query: q, perReplica: 3}}"
+		queried = "{image: x:1, scaling: {maxReplicas: 4, signal: Query, perReplica: 3}, metrics: {queries: [{name: load, query: q}]}}"
 		byCPU   = "{image: x:1, scaling: {maxReplicas: 4}}"
 	)
 	value := func(v float64) *float64 { return &v }
@@ -125,7 +125,7 @@ func TestParticularConditions(t *testing.T) {
 			w.learn(metrics(pass("latency")))
 			w.scaler("False", "ScalingDisabled", now.Add(-time.Hour))
 		}, v1alpha1.TypeMetricsAvailable, "True", v1alpha1.ReasonMeasured, ""},
-		"NoOperator":   {"nobody records the query", queried, func(w *world) { w.request.Kinds[PrometheusRuleGVK] = compose.Unavailable }, v1alpha1.TypeMetricsAvailable, "False", v1alpha1.ReasonOperatorMissing, "spec.scaling.query"},
+		"NoOperator":   {"nobody records the query", queried, func(w *world) { w.request.Kinds[PrometheusRuleGVK] = compose.Unavailable }, v1alpha1.TypeMetricsAvailable, "False", v1alpha1.ReasonOperatorMissing, "spec.metrics.queries"},
 		"NoCPUMetrics": {"an autoscaler by CPU has no metrics", byCPU, func(w *world) { w.scaler("False", "FailedGetResourceMetric", now.Add(-time.Hour)) }, v1alpha1.TypeMetricsAvailable, "False", v1alpha1.ReasonNotScaling, "metrics server"},
 		"CPUMetrics":   {"and is not told of while it has", byCPU, func(w *world) { w.scaler("True", "ValidMetricFound", now) }, v1alpha1.TypeMetricsAvailable, "", "", ""},
 		"Within":       {"every target is met", checked, func(w *world) { w.measure(metrics(pass("success"), pass("queue"))) }, v1alpha1.TypeWithinTargets, "True", v1alpha1.ReasonTargetsMet, ""},
@@ -224,7 +224,7 @@ func TestAutoscaler(t *testing.T) {
 			return w
 		}, "[" + inFlight + "," + guard + "]"},
 		"Query": {"a load of one's own", func() *world {
-			return serving(t, "{image: x, scaling: {maxReplicas: 9, signal: Query, query: q, perReplica: 3}}")
+			return serving(t, "{image: x, scaling: {maxReplicas: 9, signal: Query, perReplica: 3}, metrics: {queries: [{name: load, query: q}]}}")
 		}, "[" + custom + "]"},
 		"CPU": {"as asked", func() *world { return serving(t, "{image: x, scaling: {maxReplicas: 9}}") }, "[" + cpu + "]"},
 		"NoProvider": {"nobody learns, and the CPU is always there", func() *world {

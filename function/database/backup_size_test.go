@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/release"
 )
 
 // sized is what follows from the size of a Database for those who take and verify its backups.
@@ -135,7 +136,7 @@ func TestBackupOfTerabytesIsNotLate(t *testing.T) {
 			t.Errorf("after %s BackupFresh is %s %s: %s", after, status, reason, message)
 		}
 	}
-	s, err := gather(w.request, "v1")
+	s, err := gather(w.request, release.Release{Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}

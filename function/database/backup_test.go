@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/validation"
+	"github.com/capstan-dev/capstan/function/release"
 )
 
 // withBackup is a Database with a backup block.
@@ -401,7 +402,7 @@ func TestSchedule(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "orders-db"} {
 		w := newWorld(t, withBackup(`{}`))
 		w.request.Composite.Map()["metadata"].(map[string]any)["name"] = name
-		s, err := gather(w.request, "v1")
+		s, err := gather(w.request, release.Release{Version: "v1"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/encoding"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/switchover"
+	"github.com/capstan-dev/capstan/function/release"
 )
 
 // A fleet is the members of one Database as they would be on a cluster, driven by what is planned for them, by faults and by
@@ -441,7 +442,7 @@ func (f *fleet) trouble() {
 	case 21, 22:
 		f.rerun()
 	case 16:
-		f.planner = Planner([]string{"v1", "v2"}[f.r.IntN(2)])
+		f.planner = Planner(release.Release{Version: []string{"v1", "v2"}[f.r.IntN(2)]})
 	}
 }
 

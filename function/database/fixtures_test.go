@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/release"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -102,7 +103,7 @@ func settings() inputv1alpha1.Settings {
 func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
 	return &world{
-		t: tb, server: server, planner: Planner("v1"),
+		t: tb, server: server, planner: Planner(release.Release{Version: "v1"}),
 		upgrades: upgrades{reports: map[int]*observev1alpha1.UpgradeReport{}, begun: map[int]bool{}, of: map[int]int{}},
 		led:      map[int]string{}, backups: map[int]*observev1alpha1.BackupReport{}, broken: map[string]string{}, pending: map[string][]string{}, sizes: map[string]string{}, filled: map[string]filled{},
 		request: compose.Request{

@@ -19,14 +19,15 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/validation"
 	"github.com/capstan-dev/capstan/function/definition"
+	"github.com/capstan-dev/capstan/function/release"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
 // gather everything that is known of a Database, by its spec or the one that stands in for it.
-func gather(r compose.Request, release string) (*facts.Cluster, error) {
+func gather(r compose.Request, own release.Release) (*facts.Cluster, error) {
 	xr := r.Composite.Map()
 	e := engineOf(v1alpha1.Engine(compose.Text(xr, "spec", "engine")))
-	f := facts.Facts{Request: r, Recollection: memory.Recall(r), Engine: e, Release: release}
+	f := facts.Facts{Request: r, Recollection: memory.Recall(r), Engine: e, Release: own}
 	n := names.Names{Name: compose.Text(xr, "metadata", "name"), Namespace: compose.Text(xr, "metadata", "namespace"), Generation: f.Memory.Generation(), Traits: e.Traits()}
 	if n.Name == "" || n.Namespace == "" {
 		return nil, errors.New("metadata.name and metadata.namespace must not be empty")

@@ -3,6 +3,7 @@
 package database
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -65,11 +66,9 @@ func TestGroup(t *testing.T) {
 // TestGroupRefuses what the engine does not have, before anything is composed, with an alternative.
 func TestGroupRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, reason, message string }{
-		"Backup":       {with(group, `backup: {enabled: true, schedule: "0 3 * * *"}`), "UnsupportedByEngine", "spec.backup: Capstan takes no backups of MySQL yet: remove it, and dump"},
-		"BackupOff":    {with(group, `backup: {enabled: false}`), "UnsupportedByEngine", "spec.backup: "},
-		"From":         {with(group, `from: {database: {name: old}}`), "UnsupportedByEngine", "spec.from: "},
-		"Promote":      {with(group, `promote: {id: a}`), "UnsupportedByEngine", "spec.promote: "},
-		"Restore":      {with(group, `restore: {id: a}`), "UnsupportedByEngine", "spec.restore: "},
+		"Volume":       {with(group, `backup: {to: {volume: {}}}`), "UnsupportedByEngine", "spec.backup.to.volume: pgBackRest serves a volume of backups, and it knows PostgreSQL only"},
+		"Promote":      {with(group, `promote: {id: a}`), "UnsupportedByEngine", "spec.promote: members of MySQL do not follow"},
+		"Follow":       {with(group, `from: {backup: {connectionSecretRef: {name: old}, database: old, follow: true}}`), "UnsupportedByEngine", "spec.from.backup.follow: true: "},
 		"Upgrade":      {with(group, `upgrade: {retry: a}`), "VersionChangeUnsupported", "spec.upgrade: "},
 		"Pooler":       {with(group, `pooler: {}`), "UnsupportedByEngine", "spec.pooler: Capstan has no poolers for MySQL yet"},
 		"Extension":    {with(group, `extensions: [pg_trgm]`), "UnsupportedByEngine", "spec.extensions: "},
@@ -77,14 +76,13 @@ func TestGroupRefuses(t *testing.T) {
 		"Replicates":   {with(group, `consumers: [{name: api}, {name: cdc, replication: true}]`), "UnsupportedByEngine", "spec.consumers[1].replication: "},
 		"Strict":       {with(group, `availability: {durability: Strict}`), "UnsupportedByEngine", `spec.availability.durability: "Strict": a group of MySQL acknowledges`},
 		"Asynchronous": {with(group, `availability: {durability: Asynchronous}`), "UnsupportedByEngine", `spec.availability.durability: "Asynchronous": `},
-		"Reinitialize": {with(group, `reinitialize: {id: a, member: orders-db-b}`), "UnsupportedByEngine", "spec.reinitialize: "},
-		"Hooks":        {with(group, `maintenance: {hooks: {before: [{name: notice, http: {url: "https://chat.example.org"}}]}}`), "UnsupportedByEngine", "spec.maintenance.hooks.before[0]: "},
 		"Version":      {strings.Replace(group, "9.7", "8.4", 1), "VersionUnavailable", `spec.version: "8.4": the platform has no image of this version: choose one of 9.7,`},
 		"OldVersion":   {strings.Replace(group, "9.7", "8.0", 1), "VersionUnavailable", "choose one of 9.7,"},
 		"Form":         {strings.Replace(group, "9.7", "17", 1), "InvalidSpec", `must be a series of MySQL in quotes`},
 		"Database":     {with(group, `databases: [{name: sys}]`), "InvalidSpec", "which the server itself uses"},
 		"Consumer":     {with(group, `consumers: [{name: root}]`), "InvalidSpec", "which the members use"},
 		"Parameter":    {with(group, `config: {gtid_mode: "OFF"}`), "InvalidSpec", "spec.config.gtid_mode: "},
+		"Members":      {strings.Replace(group, "replicas: 3", "replicas: 10", 1), "InvalidSpec", "must be at most 9: a group of MySQL has no more members"},
 		"Memory":       {with(group, `resources: {memory: 512Mi}`), "InvalidSpec", `spec.resources.memory: "512Mi": with 100 connections the server needs at least 768Mi of memory: raise it`},
 		"Connections":  {with(group, `config: {max_connections: "1000"}`), "InvalidSpec", `spec.plan: "default": its members have 1Gi, and with 1000 connections the server needs at least 1716Mi`},
 	} {
@@ -96,6 +94,9 @@ func TestGroupRefuses(t *testing.T) {
 			}
 			if len(p.Objects) > 0 {
 				t.Errorf("objects are composed: %v", compose.SortedKeys(p.Objects))
+			}
+			if strings.Contains(tc.spec, "from:") {
+				return // It is only read when a Database is created.
 			}
 			before := running(t, group)
 			observed := before.request.Observed
@@ -175,6 +176,10 @@ func TestMajority(t *testing.T) {
 			message: "members are missing: orders-db-c",
 			risks:   []string{"the loss of member orders-db-a stops writes until it is back, because the members that are left are no majority"},
 		},
+		"Four": {
+			reason: "The fourth costs a volume, and the group survives no more.", spec: strings.Replace(group, "replicas: 3", "replicas: 4", 1), status: "True", want: "StandbyInSync",
+			message: "; 4 members survive the loss of 1, as 3 do: an odd number is the better choice", survive: []string{"member", "node", "zone"},
+		},
 		"FourOfFive": {
 			reason: "Three of four are a majority.", spec: strings.Replace(group, "replicas: 3", "replicas: 5", 1), broken: []string{"orders-db-e"}, status: "True",
 			want: "MembersMissing", survive: []string{"member", "node", "zone"},
@@ -217,7 +222,7 @@ func TestGroupChanges(t *testing.T) {
 		"Profile": {
 			"How soon a member is expelled is set at run time.", `availability: {profile: Fast}`, false,
 			v1alpha1.ChangeEffect{
-				Field: "spec.availability.profile", Effect: "Reload", Parameters: []string{"group_replication_member_expel_timeout", "group_replication_unreachable_majority_timeout"}, Cause: "Spec",
+				Field: "spec.availability.profile", Effect: "Reload", Parameters: []string{"group_replication_member_expel_timeout"}, Cause: "Spec",
 			},
 		},
 		"Restart": {
@@ -269,6 +274,46 @@ func TestGroupChanges(t *testing.T) {
 				t.Errorf("\n%s\norder of restarts: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestGroupHooks: members wait for the hooks before, which run in the engine's image as the consumer.
+func TestGroupHooks(t *testing.T) {
+	w := running(t, group)
+	was := w.revisions()
+	w.edit(with(group, `config: {max_connections: "200"}, maintenance: {hooks: {before: [{name: pause-jobs, sql: {statement: "UPDATE jobs SET paused = TRUE"}}], after: [{name: tell, http: {url: "http://chat.tools.svc/done"}}]}}`))
+	if !w.untilJob() || w.restarted(was) > 0 {
+		t.Fatalf("want the hook before members are touched, got %d members", w.restarted(was))
+	}
+	p := w.pass()
+	for resource, o := range w.request.Observed {
+		if !strings.HasPrefix(resource, names.HookPrefix) {
+			continue
+		}
+		raw, err := json.Marshal(o.Map())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(raw)
+		for _, want := range []string{`"image":"ghcr.io/capstan-dev/mysql:v1"`, `"command":["/usr/local/bin/capstan-member","hook"]`, `"mountPath":"/etc/capstan/connection"`, `"secretName":"orders-db-app"`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %s: %s", resource, want, text)
+			}
+		}
+	}
+	if policy := encodedObject(t, p, names.HooksNetworkPolicy); !strings.Contains(policy, `"port":3306`) {
+		t.Errorf("the hook cannot reach the server: %s", policy)
+	}
+	w.job("Complete")
+	if !w.untilJobAfter(was) {
+		t.Fatalf("want all members to be restarted and then the hook after, got %d", w.restarted(was))
+	}
+	w.job("Complete")
+	for range 4 {
+		w.pass()
+	}
+	if status, reason, message := condition(w.plan(), "Updated"); status != "True" {
+		t.Errorf("want it to be over, got %s %s %s", status, reason, message)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/network"
 	"github.com/capstan-dev/capstan/function/database/pooler"
 	"github.com/capstan-dev/capstan/function/database/report"
+	"github.com/capstan-dev/capstan/function/release"
 )
 
 // composing an accepted spec: the objects that it becomes, in order.
@@ -47,11 +48,11 @@ func composing(d *compose.Draft, s *decision.Pass) {
 	monitoring.Rules(d, c)
 }
 
-// Planner of Databases, of the function of a version. It fails only for a composite resource that has no name or namespace;
+// Planner of Databases, of the function of a release. It fails only for a composite resource that has no name or namespace;
 // any mistake in a spec becomes a condition.
-func Planner(version string) compose.Planner {
+func Planner(own release.Release) compose.Planner {
 	return func(r compose.Request) (*compose.Plan, error) {
-		c, err := gather(r, version)
+		c, err := gather(r, own)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/release"
 )
 
 func TestCreate(t *testing.T) {
@@ -187,7 +188,7 @@ func TestVolumesBefore(t *testing.T) {
 func TestUpgradeRestartsNothing(t *testing.T) {
 	w := running(t, basic)
 	before := w.request.Observed
-	w.planner = Planner("v2")
+	w.planner = Planner(release.Release{Version: "v2", Digests: "ghcr.io/capstan-dev/postgres@sha256:0b"})
 	for range 3 {
 		w.pass()
 	}
@@ -199,8 +200,8 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 	w.edit(`{engine: postgres, version: "17", replicas: 4, storage: 50Gi}`)
 	w.pass()
 	images := fmt.Sprint(compose.List(w.request.Observed["member-d"].Map(), "spec", "template", "spec", "containers"))
-	if !strings.Contains(images, "ghcr.io/capstan-dev/postgres:v2") {
-		t.Errorf("a new member does not have the image of the function's version: %s", images)
+	if !strings.Contains(images, "ghcr.io/capstan-dev/postgres:v2@sha256:0b") {
+		t.Errorf("a new member does not have the image of the function's release: %s", images)
 	}
 }
 
@@ -410,7 +411,7 @@ func TestNothingIsLost(t *testing.T) {
 		w.edit(specs[r.IntN(len(specs))])
 		w.spoil(r)
 		if r.IntN(3) == 0 {
-			w.planner = Planner("v2")
+			w.planner = Planner(release.Release{Version: "v2"})
 		}
 		p := w.plan()
 		changed := 0

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/pooler"
+	"github.com/capstan-dev/capstan/function/release"
 )
 
 const withPooler = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {}}`
@@ -77,7 +78,7 @@ func TestPoolerPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, withPooler)
 			before := compose.Map(w.request.Observed[names.Pooler].Map(), "spec", "template")
-			w.planner = Planner(tc.planner)
+			w.planner = Planner(release.Release{Version: tc.planner})
 			w.edit(tc.spec)
 			w.pass()
 			w.pass()
@@ -129,7 +130,7 @@ func TestPoolSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.spec)
-			s, err := gather(w.request, "v1")
+			s, err := gather(w.request, release.Release{Version: "v1"})
 			if err != nil {
 				t.Fatal(err)
 			}

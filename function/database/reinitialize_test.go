@@ -16,9 +16,16 @@ import (
 
 // TestReinitialize gives a request to the members, restarts nothing, and reports only what the member itself does.
 func TestReinitialize(t *testing.T) {
-	w := running(t, basic)
+	for name, spec := range map[string]string{"PostgreSQL": basic, "MySQL": group} {
+		t.Run(name, func(t *testing.T) { reinitializes(t, spec) })
+	}
+}
+
+func reinitializes(t *testing.T, spec string) {
+	t.Helper()
+	w := running(t, spec)
 	before := w.revisions()
-	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, reinitialize: {id: "1", member: orders-db-b}}`)
+	w.edit(with(spec, `reinitialize: {id: "1", member: orders-db-b}`))
 	p := w.pass()
 	if told := compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember); !strings.Contains(told, `"reinitialize":{"id":"1","member":"orders-db-b"}`) {
 		t.Errorf("members have no request: %s", told)
@@ -33,7 +40,7 @@ func TestReinitialize(t *testing.T) {
 	if got := status(p); got.Outcome != members.ReinitializeWaiting || got.ID != "1" || got.Member != "orders-db-b" {
 		t.Errorf("before the member reports it is %v", got)
 	}
-	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, reinitialize: {id: "1", member: orders-db-x}}`)
+	w.edit(with(spec, `reinitialize: {id: "1", member: orders-db-x}`))
 	p = w.pass()
 	if got := status(p); !strings.Contains(got.Message, "is not one of the members [orders-db-a orders-db-b orders-db-c]") {
 		t.Errorf("a member that does not exist: %v", got)

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/release"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -330,7 +331,7 @@ func TestVolumeImage(t *testing.T) {
 		return compose.Text(c, "image")
 	}
 	before := image(names.MemberPrefix + "a")
-	w.planner = Planner("v2")
+	w.planner = Planner(release.Release{Version: "v2"})
 	w.pass()
 	w.pass()
 	for resource, got := range map[string]string{names.Repository: image(names.Repository), names.Verify: image(names.Verify, "spec", "jobTemplate")} {

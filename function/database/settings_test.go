@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/release"
 )
 
 // TestSettingsAreNoted on the first Credential alone: a note on a pod would restart it.
@@ -57,7 +58,7 @@ func TestSettingsAreMissed(t *testing.T) {
 		w.request.SettingsFrom, w.request.SettingsErr = "", errors.New(`EnvironmentConfig "capstan" does not exist`)
 		w.request.Settings.Database.Plans[0].Memory = resource.MustParse("4Gi")
 		w.request.Settings.Database.Image = "registry.example.org/postgres"
-		w.planner = Planner([]string{"v1", "v2"}[r.IntN(2)])
+		w.planner = Planner(release.Release{Version: []string{"v1", "v2"}[r.IntN(2)]})
 		p := w.plan()
 		for name, o := range w.request.Observed {
 			if diff := cmp.Diff(any(compose.Keep(o)), p.Objects[name].Object); diff != "" {

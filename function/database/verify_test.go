@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/release"
 )
 
 // verifying is a Database whose backups are verified on Mondays.
@@ -321,7 +322,7 @@ func TestVerifySchedule(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "orders-db"} {
 		w := newWorld(t, withBackup(`{verify: {}}`))
 		w.request.Composite.Map()["metadata"].(map[string]any)["name"] = name
-		s, err := gather(w.request, "v1")
+		s, err := gather(w.request, release.Release{Version: "v1"})
 		if err != nil {
 			t.Fatal(err)
 		}

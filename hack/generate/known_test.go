@@ -15,7 +15,7 @@ func TestFields(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| \\[`spec[.]")
 	for page, most := range map[string]int{
 		// The goal was 120: docs/changes.md has what was merged, and no two of the rest say the same.
-		"algorithm.md": 140,
+		"algorithm.md": 125,
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", references, page))
 		if err != nil {

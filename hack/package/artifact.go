@@ -37,10 +37,15 @@ type artifact struct {
 	Member bool
 }
 
-// artifacts lists them in the order of an upgrade: the APIs come last, because they ask for a function and a provider at
-// least as new as they are.
+// artifacts lists them in the order of a release and of an upgrade: the function names the images that come before it, and the APIs come
+// last, because they ask for a function and a provider at least as new as they are.
 func artifacts() []artifact {
 	return []artifact{
+		{Name: "companion", Program: "./images/companion"},
+		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
+		{Name: "postgres", Program: "./images/postgres/member", Member: true},
+		{Name: "mysql", Program: "./images/mysql/member", Member: true},
+		{Name: "demo-database", Program: "./images/demo-database"},
 		{
 			Name: "function-capstan", Kind: "function", Program: "./function",
 			Meta:     "package/function/crossplane.yaml",
@@ -57,17 +62,22 @@ func artifacts() []artifact {
 			Contents: []string{"apis/activation.yaml", "apis/*/definition.yaml", "apis/*/composition.yaml"},
 			Examples: []string{"examples/*/*/xr.yaml"},
 		},
-		{Name: "companion", Program: "./images/companion"},
-		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
-		{Name: "postgres", Program: "./images/postgres/member", Member: true},
-		{Name: "mysql", Program: "./images/mysql/member", Member: true},
-		{Name: "demo-database", Program: "./images/demo-database"},
 	}
+}
+
+// names reports whether an artifact has the digest of another one of the same release in it.
+func (a artifact) names(other artifact) bool {
+	return a.Kind == "function" && other.Kind == "" || a.Kind == "configuration" && other.Kind != ""
+}
+
+// repository in a registry.
+func (a artifact) repository(registry string) string {
+	return fmt.Sprintf("%s/%s/%s", registry, organisation, a.Name)
 }
 
 // reference of a version in a registry.
 func (a artifact) reference(registry, version string) string {
-	return fmt.Sprintf("%s/%s/%s:%s", registry, organisation, a.Name, version)
+	return a.repository(registry) + ":" + version
 }
 
 // program is where the image has what runs.

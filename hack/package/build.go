@@ -124,7 +124,7 @@ func (p *project) build(ctx context.Context, a artifact, platform, file string) 
 // buildImage compiles an artifact's program and writes an image that holds it, and nothing else unless the artifact says so.
 func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, file string) error {
 	binary := filepath.Join(dir, "program")
-	if err := p.compile(ctx, a.Program, platform, binary); err != nil {
+	if err := p.compile(ctx, a, platform, binary); err != nil {
 		return err
 	}
 	spec := image.Spec{
@@ -193,16 +193,31 @@ func (p *project) licences(ctx context.Context, a artifact, binary string) ([]im
 
 // compile builds a static, stripped program without a trace of where or from which checkout it was built. Its debugging information would
 // be stripped; without it, programs share the compiler's cache with tests and with the cluster's programs.
-func (p *project) compile(ctx context.Context, program, platform, file string) error {
+func (p *project) compile(ctx context.Context, a artifact, platform, file string) error {
 	system, architecture, ok := strings.Cut(platform, "/")
 	if !ok {
 		return fmt.Errorf("cannot build for %q: a platform looks like linux/amd64", platform)
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
-		"-ldflags=-s -w -X main.version="+p.version, "-o", file, program)
+		"-ldflags="+p.linked(a), "-o", file, a.Program)
 	cmd.Dir = p.root
 	cmd.Env = append(append(os.Environ(), p.env...), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
 	return run(cmd)
+}
+
+// linked is what the linker writes into a program: its version and, in the function, the digests of the images that pods run.
+func (p *project) linked(a artifact) string {
+	flags := "-s -w -X main.version=" + p.version
+	var images []string
+	for _, other := range artifacts() {
+		if repository := other.repository(publicRegistry); a.Program != "" && a.names(other) && p.pins[repository] != "" {
+			images = append(images, repository+"@"+p.pins[repository])
+		}
+	}
+	if len(images) == 0 {
+		return flags
+	}
+	return flags + " -X 'main.digests=" + strings.Join(images, " ") + "'"
 }
 
 // run runs a command whose output is only of interest when it fails.

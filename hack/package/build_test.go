@@ -26,6 +26,7 @@ import (
 const (
 	testVersion  = "v0.3.0"
 	testPlatform = "linux/amd64"
+	testDigest   = "sha256:5e5e0f1d5e5e0f1d5e5e0f1d5e5e0f1d5e5e0f1d5e5e0f1d5e5e0f1d5e5e0f1d"
 )
 
 // TestBuild builds everything twice, the second time from a copy of the source in another folder, and looks into what came
@@ -44,6 +45,7 @@ func TestBuild(t *testing.T) {
 	}
 	for _, p := range []*project{first, second} {
 		p.created, p.env = time.Unix(1767323045, 0), reproducible()
+		p.pins = map[string]string{find(t, "postgres").repository(publicRegistry): testDigest}
 		if err := build.Run(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -68,6 +70,21 @@ func TestBuild(t *testing.T) {
 			}
 			if both[0] != both[1] {
 				t.Errorf("two releases of the same source: %s is %s and %s", a.Name, both[0], both[1])
+			}
+		}
+	})
+
+	t.Run("Digests", func(t *testing.T) {
+		for _, a := range built {
+			if a.Program == "" {
+				continue
+			}
+			program, err := fileOf(load(t, first, a), a.program())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.Contains(string(program), "ghcr.io/capstan-dev/postgres@"+testDigest), a.Kind == "function"; got != want {
+				t.Errorf("only the function names the digests of images: want %t of %s, got %t", want, a.Name, got)
 			}
 		}
 	})

@@ -51,7 +51,8 @@ type project struct {
 	created time.Time
 	// env is added to the environment of the Go toolchain.
 	env []string
-	// pins are the digests of packages that others depend on. Without one, a dependency is a range of versions.
+	// pins are the digests of what is built already, by repository. Without one, a package depends on a range of versions, and the function
+	// names an image by its tag only.
 	pins map[string]string
 }
 

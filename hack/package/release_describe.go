@@ -26,8 +26,7 @@ func (c *releaseCmd) describe(files map[string][]byte, p *project, images []rele
 	if err != nil {
 		return err
 	}
-	digests := map[string]string{}
-	for _, img := range images {
+	for i, img := range images {
 		subject := attest.Subject{
 			Name: img.Name, Repository: fmt.Sprintf("%s/%s/%s", c.Registry, organisation, img.Name), Version: p.version,
 			Digest: img.digest, Time: state.Time,
@@ -52,9 +51,9 @@ func (c *releaseCmd) describe(files map[string][]byte, p *project, images []rele
 				return err
 			}
 		}
-		if img.Kind == "configuration" {
-			for _, name := range sortedKeys(digests) {
-				materials = append(materials, attest.Material{Name: name, URI: "pkg:oci/" + name, Digests: map[string]string{"sha256": digests[name]}})
+		for _, other := range images[:i] {
+			if img.names(other.artifact) {
+				materials = append(materials, attest.Material{Name: other.Name, URI: "pkg:oci/" + other.Name, Digests: map[string]string{"sha256": other.digest.Hex}})
 			}
 		}
 		statement, err := attest.Provenance(subject, attest.Build{
@@ -66,7 +65,6 @@ func (c *releaseCmd) describe(files map[string][]byte, p *project, images []rele
 			return err
 		}
 		files["provenance-"+img.Name+".intoto.json"] = statement
-		digests[img.Name] = img.digest.Hex
 		if len(img.programs) == 0 {
 			continue
 		}

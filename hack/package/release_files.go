@@ -23,7 +23,7 @@ const checksums = "checksums.txt"
 // copied are the files of the repository that a release has, too, under their own names.
 var copied = []string{
 	"package/platform.yaml", "package/mirror.yaml", "package/roles.yaml",
-	"package/monitoring/adapter.yaml", "package/monitoring/dashboard-database.json", "package/monitoring/dashboard.json",
+	"package/monitoring/adapter.yaml", "package/monitoring/dashboard-database.json", "package/monitoring/dashboard-database-mysql.json", "package/monitoring/dashboard.json",
 	"package/monitoring/podmonitor.yaml", "package/monitoring/prometheusrule.yaml", "package/monitoring/rules.yaml", "package/monitoring/scrape.yaml",
 }
 

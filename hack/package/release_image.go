@@ -33,7 +33,7 @@ type releasedImage struct {
 	programs [][]byte
 }
 
-// build builds everything. The digests of what the Configuration depends on become part of it.
+// build builds everything. The digests of images become part of the function, and the digests of packages part of the Configuration.
 func (c *releaseCmd) build(ctx context.Context, p *project) ([]releasedImage, error) {
 	p.pins = map[string]string{}
 	built := make([]releasedImage, 0, len(artifacts()))
@@ -50,7 +50,7 @@ func (c *releaseCmd) build(ctx context.Context, p *project) ([]releasedImage, er
 		if err != nil {
 			return nil, fmt.Errorf("cannot put %s together: %w", a.Name, err)
 		}
-		p.pins[strings.TrimSuffix(a.reference(publicRegistry, p.version), ":"+p.version)] = img.digest.String()
+		p.pins[a.repository(publicRegistry)] = img.digest.String()
 		built = append(built, img)
 	}
 	return built, nil

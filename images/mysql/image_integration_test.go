@@ -149,6 +149,9 @@ func TestServer(t *testing.T) {
 		!bytes.Contains(out, []byte("version "+has.Tools["mysqld-exporter"])) {
 		t.Errorf("the catalogue has the exporter %s, and it says %s, %v", has.Tools["mysqld-exporter"], out, err)
 	}
+	if out, err := c.command("/usr/bin/restic", "version").CombinedOutput(); err != nil || !bytes.HasPrefix(out, []byte("restic "+has.Tools["restic"]+" ")) {
+		t.Errorf("the catalogue has restic %s, and it says %s, %v", has.Tools["restic"], out, err)
+	}
 	if out, err := client("SHUTDOWN"); err != nil {
 		t.Errorf("cannot stop the server: %v: %s", err, out)
 	}

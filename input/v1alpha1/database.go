@@ -11,7 +11,7 @@ import (
 // DatabaseSettings are the choices of a platform team for every Database.
 type DatabaseSettings struct {
 	// Image of the members of Databases with engine postgres, with the versions and extensions of this version of Capstan. Without a tag it has the tag
-	// of the function's version; running members keep their image until another change restarts them. A change of the
+	// of the function's version, and the public image its digest, too; running members keep their image until another change restarts them. A change of the
 	// tag or digest restarts the members of every Database, one by one. Default: ghcr.io/capstan-dev/postgres.
 	//
 	// +kubebuilder:validation:MinLength=1

@@ -68,7 +68,7 @@ type AlgorithmSettings struct {
 	GPU AlgorithmGPUSettings `json:"gpu,omitzero"`
 
 	// CompanionImage is the image of the program that downloads models and warms up replicas. Without a tag it has the
-	// tag of the function's version. Default: ghcr.io/capstan-dev/companion.
+	// tag of the function's version, and the public image its digest, too. Default: ghcr.io/capstan-dev/companion.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

@@ -285,69 +285,16 @@ func TestSecretIsGone(t *testing.T) {
 	b.must("api", "password-of-turn-1", "orders", "SELECT 1")
 }
 
-// TestTurnsCutOff ends the connections of the provider at messages that it sends,
-// before the server has it or before its answer is back, in every phase of a turn:
-// what the Secret says works all the time, and the next look goes on.
+// TestTurnsCutOff takes turns with connections of the provider that end.
 func TestTurnsCutOff(t *testing.T) {
 	b := newBench(t, "17")
 	s := newTurnstile(b.rig)
 	s.settles("the first login")
-	direct := s.cr.Spec.ForProvider.Server.Port
-	c := newCutter(t, *direct)
-	works := func(what string) {
-		t.Helper()
-		o := &corev1.Secret{}
-		if err := s.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: consumerSecret}, o); err != nil {
-			t.Fatal(err)
+	s.cutOff(func(user, password string) error {
+		conn, err := b.as(user, password, "orders")
+		if err != nil {
+			return err
 		}
-		s.cr.Spec.ForProvider.Server.Port = direct
-		conn := b.must(string(o.Data["username"]), string(o.Data["password"]), "orders", "SELECT 1")
-		_ = conn.Close(t.Context())
-	}
-
-	// Every message that is cut off takes a turn, so it is every fourth, and of those that arrive others than of those that do
-	// not.
-	for first, answered := range []bool{false, true} {
-		for at := 1 + 2*first; ; at += 4 {
-			cut := false
-			for _, phase := range []struct {
-				name   string
-				change func()
-				done   func(v1alpha1.AlternatingLogin) bool
-			}{
-				{"Stage", s.stage, func(a v1alpha1.AlternatingLogin) bool { return a.Accepted == s.token() }},
-				{"Flip", func() { s.flip(time.Minute) }, func(a v1alpha1.AlternatingLogin) bool { return a.Retiring != "" }},
-				{"End", func() { s.pass(2 * time.Minute) }, func(a v1alpha1.AlternatingLogin) bool { return a.Retiring == "" }},
-			} {
-				what := fmt.Sprintf("%s, message %d, sent %t", phase.name, at, answered)
-				phase.change()
-				c.arm(at, answered)
-				s.cr.Spec.ForProvider.Server.Port = &c.port
-				// The provider was started again.
-				s.c.proofs, s.c.idle = newProofs(s.clock), newIdleness(s.clock)
-				_, _ = s.reconcile()
-				cut = c.fired() || cut
-				works(what)
-				for n := 0; ; n++ {
-					if _, err := s.reconcile(); err != nil {
-						t.Fatalf("%s: %v", what, err)
-					}
-					if phase.done(s.told()) {
-						break
-					}
-					if n > 5 {
-						t.Fatalf("%s: it does not go on: %+v", what, s.told())
-					}
-				}
-				works(what)
-			}
-			if !cut {
-				t.Logf("%d messages, cut off when the server had them: %t", at-1, answered)
-				break
-			}
-			if at > 120 {
-				t.Fatal("no end of messages")
-			}
-		}
-	}
+		return conn.Close(t.Context())
+	})
 }

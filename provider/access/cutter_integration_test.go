@@ -11,6 +11,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
 )
 
 // A cutter passes connections on, until it has seen so many messages of the client.
@@ -89,6 +94,71 @@ func (c *cutter) pass(in net.Conn, to string) {
 		}
 		if _, err := out.Write(buf[:n]); err != nil {
 			return
+		}
+	}
+}
+
+// cutOff ends the connections of the provider at messages that it sends, before the server has it or before its answer is back, in every
+// phase of a turn: with what the Secret says a client logs in all the time, and the next look goes on.
+func (s *turnstile) cutOff(logIn func(user, password string) error) {
+	s.t.Helper()
+	direct := s.cr.Spec.ForProvider.Server.Port
+	c := newCutter(s.t, *direct)
+	works := func(what string) {
+		s.t.Helper()
+		o := &corev1.Secret{}
+		if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: "shop", Name: consumerSecret}, o); err != nil {
+			s.t.Fatal(err)
+		}
+		s.cr.Spec.ForProvider.Server.Port = direct
+		if err := logIn(string(o.Data["username"]), string(o.Data["password"])); err != nil {
+			s.t.Fatalf("%s: %v", what, err)
+		}
+	}
+
+	// Every message that is cut off takes a turn, so it is every fourth, and of those that arrive others than of those that do
+	// not.
+	for first, answered := range []bool{false, true} {
+		for at := 1 + 2*first; ; at += 4 {
+			cut := false
+			for _, phase := range []struct {
+				name   string
+				change func()
+				done   func(v1alpha1.AlternatingLogin) bool
+			}{
+				{"Stage", s.stage, func(a v1alpha1.AlternatingLogin) bool { return a.Accepted == s.token() }},
+				{"Flip", func() { s.flip(time.Minute) }, func(a v1alpha1.AlternatingLogin) bool { return a.Retiring != "" }},
+				{"End", func() { s.pass(2 * time.Minute) }, func(a v1alpha1.AlternatingLogin) bool { return a.Retiring == "" }},
+			} {
+				what := fmt.Sprintf("%s, message %d, sent %t", phase.name, at, answered)
+				phase.change()
+				c.arm(at, answered)
+				s.cr.Spec.ForProvider.Server.Port = &c.port
+				// The provider was started again.
+				s.c.proofs, s.c.idle = newProofs(s.clock), newIdleness(s.clock)
+				_, _ = s.reconcile()
+				cut = c.fired() || cut
+				works(what)
+				for n := 0; ; n++ {
+					if _, err := s.reconcile(); err != nil {
+						s.t.Fatalf("%s: %v", what, err)
+					}
+					if phase.done(s.told()) {
+						break
+					}
+					if n > 5 {
+						s.t.Fatalf("%s: it does not go on: %+v", what, s.told())
+					}
+				}
+				works(what)
+			}
+			if !cut {
+				s.t.Logf("%d messages, cut off when the server had them: %t", at-1, answered)
+				break
+			}
+			if at > 160 {
+				s.t.Fatal("no end of messages")
+			}
 		}
 	}
 }

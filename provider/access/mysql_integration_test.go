@@ -7,7 +7,6 @@ package access
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -479,71 +477,18 @@ func TestMySQLTurns(t *testing.T) {
 	t.Logf("%d connections, %d failed", clients.done.Load(), clients.failed.Load())
 }
 
-// TestMySQLTurnsCutOff ends the connections of the provider at messages that it sends, before the server has it or before its answer is
-// back, in every phase of a turn: what the Secret says works all the time, and the next look goes on. MySQL has no transaction around
-// the statements of a step.
+// TestMySQLTurnsCutOff takes turns with connections of the provider that end. MySQL has no transaction around the statements of a step.
 func TestMySQLTurnsCutOff(t *testing.T) {
 	b := newMySQLBench(t)
 	s := newTurnstile(b.rig)
 	s.settles("the first login")
-	direct := s.cr.Spec.ForProvider.Server.Port
-	c := newCutter(t, *direct)
-	works := func(what string) {
-		t.Helper()
-		o := &corev1.Secret{}
-		if err := s.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: consumerSecret}, o); err != nil {
-			t.Fatal(err)
-		}
-		s.cr.Spec.ForProvider.Server.Port = direct
-		conn, err := b.as(string(o.Data["username"]), string(o.Data["password"]), "orders")
+	s.cutOff(func(user, password string) error {
+		conn, err := b.as(user, password, "orders")
 		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+			return err
 		}
-		_ = conn.Close()
-	}
-	for first, answered := range []bool{false, true} {
-		for at := 1 + 2*first; ; at += 4 {
-			cut := false
-			for _, phase := range []struct {
-				name   string
-				change func()
-				done   func(v1alpha1.AlternatingLogin) bool
-			}{
-				{"Stage", s.stage, func(a v1alpha1.AlternatingLogin) bool { return a.Accepted == s.token() }},
-				{"Flip", func() { s.flip(time.Minute) }, func(a v1alpha1.AlternatingLogin) bool { return a.Retiring != "" }},
-				{"End", func() { s.pass(2 * time.Minute) }, func(a v1alpha1.AlternatingLogin) bool { return a.Retiring == "" }},
-			} {
-				what := fmt.Sprintf("%s, message %d, sent %t", phase.name, at, answered)
-				phase.change()
-				c.arm(at, answered)
-				s.cr.Spec.ForProvider.Server.Port = &c.port
-				// The provider was started again.
-				s.c.proofs, s.c.idle = newProofs(s.clock), newIdleness(s.clock)
-				_, _ = s.reconcile()
-				cut = c.fired() || cut
-				works(what)
-				for n := 0; ; n++ {
-					if _, err := s.reconcile(); err != nil {
-						t.Fatalf("%s: %v", what, err)
-					}
-					if phase.done(s.told()) {
-						break
-					}
-					if n > 5 {
-						t.Fatalf("%s: it does not go on: %+v", what, s.told())
-					}
-				}
-				works(what)
-			}
-			if !cut {
-				t.Logf("%d messages, cut off when the server had them: %t", at-1, answered)
-				break
-			}
-			if at > 160 {
-				t.Fatal("no end of messages")
-			}
-		}
-	}
+		return conn.Close()
+	})
 }
 
 // TestMySQLSecretIsGone takes the Secret away: both logins stay until it is back.

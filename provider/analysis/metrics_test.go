@@ -364,14 +364,14 @@ func TestVerdicts(t *testing.T) {
 			checks: append(slices.Clone(everyCheck[1:2]), everyCheck[3]),
 			want: []v1alpha1.MetricObservation{
 				observation("a", "latency", none, "the pods run Triton and expose no histogram of the latency: start Triton with --metrics-config histogram_latencies=true"),
-				observation("a", "inflight", none, "the pods run Triton and expose no number of requests in flight: set spec.metrics.queries.inFlight"),
+				observation("a", "inflight", none, "the pods run Triton and expose no number of requests in flight: set the query in-flight in spec.metrics.queries"),
 			},
 		},
 		"NoFailures": {
 			reason: "A server that counts no failures does not get a good mark for it.",
 			tells:  map[string]told{"a": {requests: 1200, inFlight: -1, names: []string{"request_predict_seconds_count"}}},
 			checks: everyCheck[:1],
-			want:   []v1alpha1.MetricObservation{observation("a", "success", none, "the pods run KServe, which counts no failures: set spec.metrics.queries.failures")},
+			want:   []v1alpha1.MetricObservation{observation("a", "success", none, "the pods run KServe, which counts no failures: set the query failures in spec.metrics.queries")},
 		},
 		"TwoSlots": {
 			reason: "Each slot has verdicts of its own, whatever its pods run.",
@@ -881,7 +881,7 @@ func TestScaling(t *testing.T) {
 		"AskedAndMissing": {
 			reason: "A signal that was asked for stays, and it is told that it is missing.",
 			ask:    asks(v1alpha1.SignalInFlight, per(6)), tells: map[string]told{"a": kserve},
-			want: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalInFlight, PerReplica: new(6.0), Message: "the pods run KServe and expose no number of requests in flight: set spec.metrics.queries.inFlight"},
+			want: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalInFlight, PerReplica: new(6.0), Message: "the pods run KServe and expose no number of requests in flight: set the query in-flight in spec.metrics.queries"},
 		},
 		"AskedCPU": {
 			reason: "CPU needs no Prometheus.",
@@ -899,7 +899,7 @@ func TestScaling(t *testing.T) {
 			want: &v1alpha1.ScalingObservation{
 				Signal: v1alpha1.SignalRequestRate, PerReplica: new(13.0),
 				Message: "the load that a replica bears is not learned: the pods run TorchServe and expose no histogram of the latency: " +
-					"TorchServe only sums durations up: give the handler a histogram of its own and name it in spec.metrics.queries.latency",
+					"TorchServe only sums durations up: give the handler a histogram of its own and name it in the query latency of spec.metrics.queries",
 			},
 		},
 		"Query": {

@@ -173,7 +173,7 @@ func Servers() []Server {
 			Requests: []string{`ts_inference_requests_total`},
 			Failures: []string{`Requests5XX`},
 			WithoutLatency: "TorchServe only sums durations up: give the handler a histogram of its own and name it in " +
-				"spec.metrics.queries.latency",
+				"the query latency of spec.metrics.queries",
 		},
 		{
 			// tensorflow/serving, servables/tensorflow/util.cc: counter by status (the name of the absl status code), histogram

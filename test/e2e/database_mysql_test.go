@@ -15,7 +15,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,7 +48,7 @@ func TestDatabaseMySQL(t *testing.T) {
 		do   func(*testing.T, *v1alpha1.Database)
 	}{
 		{"Serves", mysqlServes},
-		{"BadEditTouchesNothing", mysqlBadEdits},
+		{"BadEditTouchesNothing", badEditTouchesNothing},
 		{"IsProtected", isProtected},
 		{"FailsOver", mysqlFailsOver},
 		{"ComesBack", comesBack},
@@ -173,56 +172,6 @@ func mysqlServes(t *testing.T, d *v1alpha1.Database) {
 	}
 	api.end(t)
 	reports.end(t)
-}
-
-// mysqlBadEdits: what MySQL does not have, or not yet, is refused with a remedy, and no member changes.
-func mysqlBadEdits(t *testing.T, d *v1alpha1.Database) {
-	t.Helper()
-	before := statefulSets(t, d)
-	for _, tc := range []struct {
-		name   string
-		modify func(*v1alpha1.Database)
-		check  func(*v1alpha1.Database) func(context.Context) error
-	}{
-		{"UnknownVersion", func(d *v1alpha1.Database) { d.Spec.Version = "8.0" }, func(d *v1alpha1.Database) func(context.Context) error {
-			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionUnavailable, "8.0", "9.7")
-		}},
-		{"UnknownParameter", func(d *v1alpha1.Database) {
-			d.Spec.Config = map[string]v1alpha1.ParameterValue{"group_replication_group_name": "mine"}
-		}, func(d *v1alpha1.Database) func(context.Context) error {
-			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "group_replication_group_name")
-		}},
-		{"Extensions", func(d *v1alpha1.Database) { d.Spec.Extensions = []string{"pg_trgm"} }, func(d *v1alpha1.Database) func(context.Context) error {
-			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonUnsupportedByEngine, "spec.extensions")
-		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			edit := d.DeepCopy()
-			tc.modify(edit)
-			if err := apply(t.Context(), edit); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the condition reports it", tc.check(edit))
-			if err := running(d)(t.Context()); err != nil {
-				t.Errorf("the database does not run any more: %v", err)
-			}
-		})
-	}
-	engine := d.DeepCopy()
-	engine.Spec.Engine = v1alpha1.EnginePostgres
-	if err := apply(t.Context(), engine); !apierrors.IsInvalid(err) {
-		t.Errorf("another engine must be refused, got %v", err)
-	}
-	if err := apply(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the good spec is accepted again", databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionTrue, v1alpha1.ReasonValid))
-	after := statefulSets(t, d)
-	for name, generation := range before {
-		if after[name] != generation {
-			t.Errorf("StatefulSet %s changed from generation %d to %d", name, generation, after[name])
-		}
-	}
 }
 
 // mysqlFailsOver: after each fault of a pod or server another member takes writes, there are never two leaders, and no acknowledged row

@@ -406,61 +406,6 @@ func consumersComeAndGo(t *testing.T, d *v1alpha1.Database) {
 	}
 }
 
-// badEditTouchesNothing: an invalid edit is reported with a remedy, and no pod changes.
-func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
-	t.Helper()
-	before := statefulSets(t, d)
-	for _, tc := range []struct {
-		name   string
-		modify func(*v1alpha1.Database)
-		check  func(*v1alpha1.Database) func(context.Context) error
-	}{
-		{"UnknownVersion", func(d *v1alpha1.Database) { d.Spec.Version = "99" }, func(d *v1alpha1.Database) func(context.Context) error {
-			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionUnavailable, "99", "17")
-		}},
-		{"UnknownParameter", func(d *v1alpha1.Database) {
-			d.Spec.Config = map[string]v1alpha1.ParameterValue{"archive_command": "rm -rf /"}
-		}, func(d *v1alpha1.Database) func(context.Context) error {
-			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "archive_command")
-		}},
-		{"UnknownExtension", func(d *v1alpha1.Database) { d.Spec.Extensions = []string{"nonesuch"} }, func(d *v1alpha1.Database) func(context.Context) error {
-			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonExtensionUnavailable, "nonesuch")
-		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			edit := d.DeepCopy()
-			tc.modify(edit)
-			if err := apply(t.Context(), edit); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the condition reports it", tc.check(edit))
-			if err := running(d)(t.Context()); err != nil {
-				t.Errorf("the database does not run any more: %v", err)
-			}
-		})
-	}
-	if err := apply(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the good spec is accepted again", databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionTrue, v1alpha1.ReasonValid))
-	after := statefulSets(t, d)
-	for name, generation := range before {
-		if after[name] != generation {
-			t.Errorf("StatefulSet %s changed from generation %d to %d", name, generation, after[name])
-		}
-	}
-	for _, refused := range []func(*v1alpha1.Database){
-		func(d *v1alpha1.Database) { d.Spec.Storage = resource.MustParse("1Gi") },
-		func(d *v1alpha1.Database) { d.Spec.Consumers = []v1alpha1.Consumer{{Name: "postgres"}} },
-	} {
-		edit := d.DeepCopy()
-		refused(edit)
-		if err := apply(t.Context(), edit); !apierrors.IsInvalid(err) {
-			t.Errorf("an edit that must be refused gave %v", err)
-		}
-	}
-}
-
 // quiet: an idle database causes no write by Capstan or Crossplane.
 func quiet(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()

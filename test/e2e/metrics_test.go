@@ -29,13 +29,20 @@ import (
 // prometheusURL is the address of the embedded cluster's Prometheus, for pods and for these tests.
 const prometheusURL = "http://prometheus.monitoring.svc:9090"
 
-// lookEvery is short: the embedded cluster's Prometheus scrapes every 5 s.
-const lookEvery, lookAt = 10 * time.Second, 30 * time.Second
+// lookAt is short, so that there is an evaluation every 10 s: the embedded cluster's Prometheus scrapes every 5 s.
+const lookAt = 30 * time.Second
+
+// loaded follows the load that a query has.
+func loaded(query string) func(*v1alpha1.Metrics) {
+	return func(m *v1alpha1.Metrics) {
+		m.Queries = []v1alpha1.MetricQuery{{Name: v1alpha1.QueryLoad, Query: query}}
+	}
+}
 
 // measured enables metrics, with modifications.
 func measured(modify ...func(*v1alpha1.Metrics)) func(*v1alpha1.Algorithm) {
 	return func(a *v1alpha1.Algorithm) {
-		m := &v1alpha1.Metrics{Interval: &metav1.Duration{Duration: lookEvery}, Window: &metav1.Duration{Duration: lookAt}}
+		m := &v1alpha1.Metrics{Window: &metav1.Duration{Duration: lookAt}}
 		for _, mod := range modify {
 			mod(m)
 		}
@@ -140,7 +147,7 @@ func TestMetricChecks(t *testing.T) {
 	ns := namespace(t)
 	other := namespace(t)
 	create(t, algorithm(other, "reco", measured()))
-	checks := []v1alpha1.MetricCheck{
+	checks := []v1alpha1.MetricQuery{
 		{Name: "good", Query: "sum(algorithm_inflight)", Max: new(100.0)},
 		{Name: "wrong", Query: "sum(algorithm_inflight", Max: new(1.0)},
 		{Name: "never", Query: "sum(no_such_metric)", Max: new(1.0)},
@@ -149,8 +156,8 @@ func TestMetricChecks(t *testing.T) {
 		{Name: "foreign", Query: fmt.Sprintf("sum(up{namespace=%q})", other), Min: new(0.0)},
 		{Name: "everybody", Query: `count(count by (namespace) (up{namespace=~".*"}))`, Min: new(1.0), Max: new(1.0)},
 	}
-	reco := func(checks ...v1alpha1.MetricCheck) *v1alpha1.Algorithm {
-		return algorithm(ns, "reco", measured(func(m *v1alpha1.Metrics) { m.Checks = checks }))
+	reco := func(checks ...v1alpha1.MetricQuery) *v1alpha1.Algorithm {
+		return algorithm(ns, "reco", measured(func(m *v1alpha1.Metrics) { m.Queries = checks }))
 	}
 	create(t, reco(checks...))
 	// The operator rewrites Prometheus's configuration for each of the many monitors that come and go in the meantime.
@@ -188,7 +195,7 @@ func TestMetricChecks(t *testing.T) {
 	edit(t, reco(checks[0], checks[6]))
 	eventually(t, "all is known", available(corev1.ConditionTrue, v1alpha1.ReasonMeasured))
 	eventually(t, "everything is healthy", algorithmCondition(ns, "reco", v1alpha1.TypeWithinTargets, corev1.ConditionTrue, v1alpha1.ReasonTargetsMet))
-	edit(t, reco(v1alpha1.MetricCheck{Name: "missed", Query: "sum(algorithm_inflight)", Min: new(7.0)}))
+	edit(t, reco(v1alpha1.MetricQuery{Name: "missed", Query: "sum(algorithm_inflight)", Min: new(7.0)}))
 	eventually(t, "a target that is missed is reported", algorithmCondition(ns, "reco", v1alpha1.TypeWithinTargets, corev1.ConditionFalse,
 		v1alpha1.ReasonTargetMissed, "missed: 0, must be at least 7"))
 }
@@ -199,8 +206,8 @@ func TestScalesByQuery(t *testing.T) {
 	ns := namespace(t)
 	host := hostOf(ns, "reco")
 	// Six clients that wait for slow responses keep six requests in progress, at almost no cost.
-	create(t, algorithm(ns, "reco", routed(host), draining(drainSeconds), measured(), args("--latency-ms=4000"), scaled(v1alpha1.Scaling{
-		MinReplicas: 1, MaxReplicas: 4, Signal: "Query", Query: "sum(algorithm_inflight) * 10", PerReplica: new(20.0), ScaleDownAfterSeconds: new(int32(0)),
+	create(t, algorithm(ns, "reco", routed(host), draining(drainSeconds), measured(loaded("sum(algorithm_inflight) * 10")), args("--latency-ms=4000"), scaled(v1alpha1.Scaling{
+		MinReplicas: 1, MaxReplicas: 4, Signal: "Query", PerReplica: new(20.0), ScaleDownAfterSeconds: new(int32(0)),
 	})))
 	eventually(t, "the Gateway serves it", answers(host, "/healthz", http.StatusOK))
 	c := callOutside(t, load.Options{URL: gateway + "/predict", Host: host, Concurrency: 6, Timeout: 20 * time.Second})
@@ -239,8 +246,8 @@ func TestScalesByQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d replicas after the load", wanted)
-	edit(t, algorithm(ns, "reco", routed(host), draining(drainSeconds), measured(), args("--latency-ms=4000"), scaled(v1alpha1.Scaling{
-		MinReplicas: 1, MaxReplicas: 4, Signal: "Query", Query: "sum(algorithm_inflight) *", PerReplica: new(20.0), ScaleDownAfterSeconds: new(int32(0)),
+	edit(t, algorithm(ns, "reco", routed(host), draining(drainSeconds), measured(loaded("sum(algorithm_inflight) *")), args("--latency-ms=4000"), scaled(v1alpha1.Scaling{
+		MinReplicas: 1, MaxReplicas: 4, Signal: "Query", PerReplica: new(20.0), ScaleDownAfterSeconds: new(int32(0)),
 	})))
 	eventually(t, "the wrong query is reported", algorithmCondition(ns, "reco", v1alpha1.TypeMetricsAvailable, corev1.ConditionFalse,
 		v1alpha1.ReasonQueryFailed, "spec.scaling", "unexpected end of input"))

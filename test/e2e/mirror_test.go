@@ -11,7 +11,7 @@ import (
 )
 
 // mirroring copies all requests to a candidate before it gets traffic.
-func mirroring(l *v1alpha1.Lifecycle) { l.Mirror = &v1alpha1.Mirror{Percent: 100} }
+func mirroring(l *v1alpha1.Lifecycle) { l.MirrorPercent = new(int32(100)) }
 
 // TestMirrorNotOffered requests mirroring from a Gateway without it: the rollout holds, the route stays unchanged, and
 // the message has the remedy.
@@ -26,7 +26,7 @@ func TestMirrorNotOffered(t *testing.T) {
 	calls := callOutside(t, calling(host, 40))
 
 	edit(t, reco("v2", mirroring))
-	eventually(t, "it holds", rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonMirrorNotOffered), "HTTPRouteRequestMirror", "remove spec.lifecycle.mirror"))
+	eventually(t, "it holds", rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonMirrorNotOffered), "HTTPRouteRequestMirror", "remove spec.lifecycle.mirrorPercent"))
 	if c := rolloutOf(t.Context(), ns, "reco"); c.Weight != 0 {
 		t.Errorf("v2 should get no traffic, got %d %%", c.Weight)
 	}

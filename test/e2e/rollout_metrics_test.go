@@ -28,10 +28,12 @@ func TestDrift(t *testing.T) {
 	reco := func(v string, approval v1alpha1.Approval, modify ...func(*v1alpha1.Algorithm)) *v1alpha1.Algorithm {
 		return algorithm(ns, "reco", append(modify, versioned(v), draining(drainSeconds), routed(host), rolling(canary(50), func(l *v1alpha1.Lifecycle) {
 			l.Approval = approval
-			l.Drift = &v1alpha1.Drift{
-				Query: "increase(algorithm_prediction_score_bucket[$window])", Reference: &metav1.Duration{Duration: time.Minute},
+			l.Drift = &v1alpha1.Drift{Reference: &metav1.Duration{Duration: time.Minute}}
+		}), func(a *v1alpha1.Algorithm) {
+			a.Spec.Metrics.Queries = []v1alpha1.MetricQuery{
+				{Name: v1alpha1.QueryOutputs, Query: "increase(algorithm_prediction_score_bucket[$window])"},
 			}
-		}))...)
+		})...)
 	}
 	stable(t, reco("v1", v1alpha1.ApprovalNone))
 	c := courseOf(t, ns, "reco")

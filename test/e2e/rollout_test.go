@@ -45,7 +45,7 @@ func rolling(modify ...func(*v1alpha1.Lifecycle)) func(*v1alpha1.Algorithm) {
 		}
 		a.Spec.Lifecycle = l
 		a.Spec.Metrics = &v1alpha1.Metrics{
-			Interval: &metav1.Duration{Duration: evidenceEvery}, Window: &metav1.Duration{Duration: 2 * evidenceEvery},
+			Window: &metav1.Duration{Duration: 2 * evidenceEvery},
 		}
 	}
 }

@@ -53,7 +53,7 @@ func MySQL(tb testing.TB, hosts ...string) *MySQLServer {
 		tb.Fatalf("cannot start mysql: cannot copy its data: %v", err)
 	}
 	s.args = append(mysqlArgs(mysqld, data),
-		"--socket="+s.socket(), "--pid-file="+filepath.Join(s.dir, "pid"), "--bind-address="+loopback, "--port="+s.port, "--mysqlx=OFF",
+		"--socket="+s.Socket(), "--pid-file="+filepath.Join(s.dir, "pid"), "--bind-address="+loopback, "--port="+s.port, "--mysqlx=OFF",
 		"--ssl-ca="+ca, "--ssl-cert="+s.certFile, "--ssl-key="+s.keyFile, "--require-secure-transport=ON",
 		// As members have it.
 		"--partial-revokes=ON", "--sql-require-primary-key=ON", "--log-bin-trust-function-creators=ON", "--persisted-globals-load=OFF",
@@ -147,12 +147,12 @@ func first(ctx context.Context, db *sql.DB, statement string) ([]string, error) 
 	return out, rows.Err()
 }
 
-// socket of the server. Its path is short, because the system bounds it.
-func (s *MySQLServer) socket() string { return filepath.Join(s.dir, "s") }
+// Socket of the server, for programs on this machine. Its path is short, because the system bounds it.
+func (s *MySQLServer) Socket() string { return filepath.Join(s.dir, "s") }
 
 func (s *MySQLServer) root() (*sql.DB, error) {
 	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net, cfg.Addr = "root", "unix", s.socket()
+	cfg.User, cfg.Net, cfg.Addr = "root", "unix", s.Socket()
 	cfg.Timeout = 10 * time.Second
 	cfg.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(cfg)

@@ -36,20 +36,20 @@ func lifecycleAccepted() map[string]map[string]any {
 		"ObjectivesWhole":        `objectives: {successRatio: 0.9999, latencyMs: 3600000, latencyPercentile: 50}`,
 		"ObjectivesOfScaling":    `{objectives: {latencyPercentile: 99}, scaling: {maxReplicas: 10, targetLatencyMs: 50}}`,
 		"LifecycleFailures":      `lifecycle: {maxFailureIncreasePercent: 1000}`,
-		"LifecycleMetric":        `{lifecycle: {}, metrics: {checks: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, appliesTo: Ratio}]}}`,
-		"LifecycleMetricSaysSo":  `{lifecycle: {}, metrics: {checks: [{name: p, query: sum(revenue), max: -1, appliesTo: Candidate}]}}`,
-		"LifecycleDrift":         `lifecycle: {rollbackOnDrift: true, drift: {query: q}}`,
+		"LifecycleMetric":        `{lifecycle: {}, metrics: {queries: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, appliesTo: Ratio}]}}`,
+		"LifecycleMetricSaysSo":  `{lifecycle: {}, metrics: {queries: [{name: p, query: sum(revenue), max: -1, appliesTo: Candidate}]}}`,
+		"LifecycleDrift":         `{lifecycle: {rollbackOnDrift: true, drift: {}}, metrics: {queries: [{name: outputs, query: q}]}}`,
 		"LifecycleDriftOfServer": `lifecycle: {rollbackOnDrift: true, drift: {max: 0.3}}`,
-		"LifecycleDriftAlone":    `lifecycle: {drift: {query: q}}`,
-		"LifecycleDriftReported": `lifecycle: {rollbackOnDrift: false, drift: {query: q}}`,
-		"LifecycleDataDrift":     `lifecycle: {drift: {query: q, reference: 720h, method: KS, max: 0.05}}`,
+		"LifecycleDriftAlone":    `lifecycle: {drift: {}}`,
+		"LifecycleDriftReported": `lifecycle: {rollbackOnDrift: false, drift: {}}`,
+		"LifecycleDataDrift":     `lifecycle: {drift: {reference: 720h, method: KS, max: 0.05}}`,
 		"LifecycleNoDrift":       `lifecycle: {rollbackOnDrift: false}`,
 		"LifecycleContinue":      `lifecycle: {onNoData: Continue}`,
 		"LifecycleApproved":      `{lifecycle: {approval: EveryStep}, rollout: {approve: [1a2b3c4d5e, "1a2b3c4d5e:1", "1a2b3c4d5e:50", "0123456789:100"]}}`,
 		"LifecycleByHand":        `{lifecycle: {}, rollout: {pause: true, promote: 1a2b3c4d5e, abort: 2b3c4d5e6f, retry: "0a1b2c3d4e#2"}}`,
 		"LifecycleManyRetries":   `{lifecycle: {}, rollout: {retry: "0a1b2c3d4e#9999"}}`,
 		"LifecycleFrozen":        `lifecycle: {freeze: [{cron: "0 17 * * 5", for: 62h, timeZone: Europe/Berlin}, {cron: "* * 1 1 *", for: 1m}, {cron: "0 0 1 * *", for: 744h, timeZone: Etc/GMT+1}]}`,
-		"LifecycleMatch":         `{route: {}, lifecycle: {match: [{header: X-User-Group, value: beta}, {cookie: early-access, value: "1"}]}}`,
+		"LifecycleMatch":         `{route: {}, lifecycle: {match: [header X-User-Group=beta, cookie early-access=1]}}`,
 	} {
 		objects[name] = smallest(spec(text))
 	}
@@ -101,8 +101,7 @@ func lifecycleRefused() map[string]refused {
 		past      = "must be a time from 1m to 720h, for instance 24h"
 		distance  = "must be above 0 and at most 10"
 		checkName = "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
-		builtIn   = "must not be the name of a built-in check (success, success-against-baseline, latency, latency-against-baseline, drift, data-drift, request-rate, in-flight, time-to-first-token, time-per-output-token, tokens-per-second, requests-waiting, cache-use): choose another"
-		value     = "must be letters, digits, '-', '_', '.' and '~'"
+		builtIn   = "must not be the name of a built-in check (success, success-against-baseline, latency-against-baseline, drift, data-drift, request-rate, time-to-first-token, time-per-output-token, tokens-per-second, requests-waiting, cache-use): choose another"
 		alias     = "must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
 	)
 	bound := func(field, is, says, at string) string {
@@ -157,8 +156,8 @@ func lifecycleRefused() map[string]refused {
 			"spec.lifecycle.standbyReplicas: Invalid value: needs capacity: Surge, because with Borrow and Recreate the previous revision keeps no replicas: remove standbyReplicas, or set capacity to Surge",
 		},
 		"BorrowMirror": {
-			"Copies of requests need replicas of their own.", `{replicas: 2, route: {}, lifecycle: {capacity: Borrow, mirror: {percent: 100}}}`,
-			"spec.lifecycle.mirror: Invalid value: needs capacity: Surge, because copies of all requests need replicas beside those that serve: remove mirror, or set capacity to Surge",
+			"Copies of requests need replicas of their own.", `{replicas: 2, route: {}, lifecycle: {capacity: Borrow, mirrorPercent: 100}}`,
+			"spec.lifecycle.mirrorPercent: Invalid value: needs capacity: Surge, because copies of requests need replicas beside those that serve: remove mirrorPercent, or set capacity to Surge",
 		},
 	} {
 		cases["Lifecycle"+name] = refused{reason: c.reason, object: smallest(spec(c.spec)), want: []string{c.want}}
@@ -214,41 +213,37 @@ func lifecycleRefused() map[string]refused {
 
 	metric := `name: revenue, query: sum(revenue)`
 	check := func(name, reason, checks string, want ...string) {
-		cases["Lifecycle"+name] = refused{reason: reason, object: smallest(spec(`{lifecycle: {}, metrics: {checks: [` + checks + `]}}`)), want: want}
+		cases["Lifecycle"+name] = refused{reason: reason, object: smallest(spec(`{lifecycle: {}, metrics: {queries: [` + checks + `]}}`)), want: want}
 	}
-	check("ManyMetrics", "Each is a query each time.", ``+ownMetrics(17)+``,
-		"spec.metrics.checks: Too many: 17: must have at most 16 items")
+	check("ManyMetrics", "Each is a query each time.", ``+ownMetrics(23)+``,
+		"spec.metrics.queries: Too many: 23: must have at most 22 items")
 	check("MetricWithoutBounds", "Nothing would be asked.", `{`+metric+`}`,
-		"spec.metrics.checks[0]: Invalid value: min, max: set at least one, otherwise nothing is checked")
+		"spec.metrics.queries[0]: Invalid value: min, max: set at least one, otherwise nothing is checked")
 	check("MetricMinAboveMax", "Nothing could pass.", `{`+metric+`, min: 2, max: 1}`,
-		"spec.metrics.checks[0].min: Invalid value: min must not be above max: lower min or raise max")
+		"spec.metrics.queries[0].min: Invalid value: min must not be above max: lower min or raise max")
 	check("MetricInUpperCase", "The form is named.", `{name: Revenue, query: q, min: 1}`,
-		`spec.metrics.checks[0].name: Invalid value: "Revenue": `+checkName)
+		`spec.metrics.queries[0].name: Invalid value: "Revenue": `+checkName)
 	check("MetricOfOurs", "Two checks would have the name.", `{name: latency-against-baseline, query: q, min: 1}`,
-		`spec.metrics.checks[0].name: Invalid value: "latency-against-baseline": `+builtIn)
+		`spec.metrics.queries[0].name: Invalid value: "latency-against-baseline": `+builtIn)
 	check("MetricLongName", "The bound is named.", `{name: `+strings.Repeat("a", 64)+`, query: q, min: 1}`,
-		"spec.metrics.checks[0].name: Too long: may not be more than 63 bytes")
-	check("MetricTwice", "Which one holds?", `{`+metric+`, min: 1}, {`+metric+`, max: 2}`, `spec.metrics.checks[1]: Duplicate value: {"name":"revenue"}`)
-	check("MetricWithoutQuery", "What is asked?", `{name: revenue, min: 1}`, "spec.metrics.checks[0].query: Required value")
+		"spec.metrics.queries[0].name: Too long: may not be more than 63 bytes")
+	check("MetricTwice", "Which one holds?", `{`+metric+`, min: 1}, {`+metric+`, max: 2}`, `spec.metrics.queries[1]: Duplicate value: {"name":"revenue"}`)
+	check("MetricWithoutQuery", "What is asked?", `{name: revenue, min: 1}`, "spec.metrics.queries[0].query: Required value")
 	check("MetricEmptyQuery", "What is asked?", `{name: revenue, query: "", min: 1}`,
-		`spec.metrics.checks[0].query: Invalid value: "": spec.metrics.checks[0].query in body should be at least 1 chars long`)
+		`spec.metrics.queries[0].query: Invalid value: "": spec.metrics.queries[0].query in body should be at least 1 chars long`)
 	check("MetricLongQuery", "The bound is named.", `{name: revenue, query: `+strings.Repeat("q", 2049)+`, min: 1}`,
-		"spec.metrics.checks[0].query: Too long: may not be more than 2048 bytes")
+		"spec.metrics.queries[0].query: Too long: may not be more than 2048 bytes")
 	check("MetricOfOther", "The choices are named.", `{`+metric+`, min: 1, appliesTo: Next}`,
-		`spec.metrics.checks[0].appliesTo: Unsupported value: "Next": supported values: "Live", "Candidate", "Both", "Ratio"`)
+		`spec.metrics.queries[0].appliesTo: Unsupported value: "Next": supported values: "Live", "Candidate", "Both", "Ratio"`)
 
-	add("DriftEmptyQuery", "Which distribution?", `rollbackOnDrift: true, drift: {query: ""}`,
-		`spec.lifecycle.drift.query: Invalid value: "": spec.lifecycle.drift.query in body should be at least 1 chars long`)
-	add("DriftLongQuery", "The bound is named.", `rollbackOnDrift: true, drift: {query: `+strings.Repeat("q", 2049)+`}`,
-		"spec.lifecycle.drift.query: Too long: may not be more than 2048 bytes")
-	add("DriftMethod", "The choices are named.", `rollbackOnDrift: true, drift: {query: q, method: JS}`,
+	add("DriftMethod", "The choices are named.", `rollbackOnDrift: true, drift: {method: JS}`,
 		`spec.lifecycle.drift.method: Unsupported value: "JS": supported values: "PSI", "KS"`)
-	add("DriftOfNone", "Chance alone would exceed it.", `rollbackOnDrift: true, drift: {query: q, max: 0}`,
+	add("DriftOfNone", "Chance alone would exceed it.", `rollbackOnDrift: true, drift: {max: 0}`,
 		"spec.lifecycle.drift.max: Invalid value: 0: "+distance)
-	add("DriftOfAny", "Nothing would exceed it.", `rollbackOnDrift: true, drift: {query: q, max: 10.5}`,
+	add("DriftOfAny", "Nothing would exceed it.", `rollbackOnDrift: true, drift: {max: 10.5}`,
 		"spec.lifecycle.drift.max: Invalid value: 10.5: "+distance)
-	add("DriftFromNow", "It would be compared with itself.", `drift: {query: q, reference: 30s}`, `spec.lifecycle.drift.reference: Invalid value: "30s": `+past)
-	add("DriftFromLongAgo", "Few keep metrics for as long.", `drift: {query: q, reference: 721h}`, `spec.lifecycle.drift.reference: Invalid value: "721h": `+past)
+	add("DriftFromNow", "It would be compared with itself.", `drift: {reference: 30s}`, `spec.lifecycle.drift.reference: Invalid value: "30s": `+past)
+	add("DriftFromLongAgo", "Few keep metrics for as long.", `drift: {reference: 721h}`, `spec.lifecycle.drift.reference: Invalid value: "721h": `+past)
 
 	add("OnNoDataPromote", "The choices are named.", `onNoData: Promote`,
 		`spec.lifecycle.onNoData: Unsupported value: "Promote": supported values: "Hold", "Rollback", "Continue"`)
@@ -284,25 +279,14 @@ func lifecycleRefused() map[string]refused {
 	add("FreezeMany", "The bound is named.", `freeze: [`+strings.TrimSuffix(strings.Repeat(`{cron: "0 0 1 * *", for: 1h}, `, 9), ", ")+`]`,
 		"spec.lifecycle.freeze: Too many: 9: must have at most 8 items")
 
-	add("MatchNothing", "Which callers?", `match: [{value: beta}]`, "spec.lifecycle.match[0]: Invalid value: set exactly one of header and cookie")
-	add("MatchBoth", "Both, or one of them?", `match: [{header: A, cookie: b, value: beta}]`,
-		"spec.lifecycle.match[0]: Invalid value: set exactly one of header and cookie")
-	add("MatchHeader", "No request could have it.", `match: [{header: "a b", value: beta}]`,
-		`spec.lifecycle.match[0].header: Invalid value: "a b": must be the name of a header: letters, digits, '-' and '_'`)
-	add("MatchLongHeader", "The bound is named.", `match: [{header: `+strings.Repeat("a", 257)+`, value: beta}]`,
-		"spec.lifecycle.match[0].header: Too long: may not be more than 256 bytes")
-	add("MatchCookie", "It becomes part of an expression.", `match: [{cookie: "a=.*", value: beta}]`,
-		`spec.lifecycle.match[0].cookie: Invalid value: "a=.*": must be the name of a cookie: letters, digits, '-' and '_'`)
-	add("MatchLongCookie", "The bound is named.", `match: [{cookie: `+strings.Repeat("a", 257)+`, value: beta}]`,
-		"spec.lifecycle.match[0].cookie: Too long: may not be more than 256 bytes")
-	add("MatchValue", "It becomes part of an expression.", `match: [{cookie: a, value: "b;c"}]`, `spec.lifecycle.match[0].value: Invalid value: "b;c": `+value)
-	add("MatchEmptyValue", "Which value?", `match: [{cookie: a, value: ""}]`,
-		`spec.lifecycle.match[0].value: Invalid value: "": spec.lifecycle.match[0].value in body should be at least 1 chars long`,
-		`spec.lifecycle.match[0].value: Invalid value: "": `+value)
-	add("MatchWithoutValue", "Which value?", `match: [{cookie: a}]`, "spec.lifecycle.match[0].value: Required value")
-	add("MatchLongValue", "The bound is named.", `match: [{cookie: a, value: `+strings.Repeat("b", 1025)+`}]`,
-		"spec.lifecycle.match[0].value: Too long: may not be more than 1024 bytes")
-	add("MatchMany", "The bound is named.", `match: [`+strings.TrimSuffix(strings.Repeat(`{cookie: a, value: b}, `, 5), ", ")+`]`,
+	for name, match := range map[string]string{
+		"Kind": "beta=1", "Header": "header a b=beta", "Cookie": "cookie a=.*", "Value": "cookie a=b;c", "WithoutValue": "cookie a=", "Pair": "header a",
+	} {
+		add("Match"+name, "It becomes part of an expression of the Gateway.", `match: ["`+match+`"]`, `spec.lifecycle.match[0]: Invalid value: "`+match+`": `+
+			"must be header or cookie, its name, = and its value, for instance header X-User-Group=beta: names are letters, digits, '-' and '_', values also '.' and '~'")
+	}
+	add("MatchLong", "The bound is named.", `match: ["cookie a=`+strings.Repeat("b", 1280)+`"]`, "spec.lifecycle.match[0]: Too long: may not be more than 1280 bytes")
+	add("MatchMany", "The bound is named.", `match: [`+strings.TrimSuffix(strings.Repeat(`cookie a=b, `, 5), ", ")+`]`,
 		"spec.lifecycle.match: Too many: 5: must have at most 4 items")
 	add("Unknown", "A typing error is told, not ignored.", `canaryWeigth: 20`, `unknown field "spec.lifecycle.canaryWeigth"`)
 
@@ -346,11 +330,11 @@ func TestLifecycleDefaults(t *testing.T) {
 		"Below": {
 			reason: "What is set has defaults of its own.",
 			spec: `lifecycle: {soak: 0s, deadline: 2h, bake: 0s, successThreshold: 0, minSamples: 1, onNoData: Continue, approval: EveryStep, ` +
-				`drift: {query: q, reference: 24h}, freeze: [{cron: "0 17 * * 5", for: 62h}]}`,
+				`drift: {reference: 24h}, freeze: [{cron: "0 17 * * 5", for: 62h}]}`,
 			want: map[string]any{
 				"soak": "0s", "deadline": "2h", "bake": "0s", "successThreshold": int64(0), "minSamples": int64(1),
 				"onNoData": "Continue", "approval": "EveryStep", "capacity": "Surge",
-				"drift":  map[string]any{"query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
+				"drift":  map[string]any{"reference": "24h", "method": "PSI", "max": 0.2},
 				"freeze": []any{map[string]any{"cron": "0 17 * * 5", "for": "62h", "timeZone": "UTC"}},
 			},
 		},

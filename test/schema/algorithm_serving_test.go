@@ -20,26 +20,26 @@ func servingAccepted() map[string]map[string]any {
 		"LatencyTargetBySignal": `scaling: {maxReplicas: 10, targetLatencyMs: 50, signal: InFlight}`,
 		"InFlightPerReplica":    `scaling: {maxReplicas: 10, signal: InFlight, perReplica: 6}`,
 		"RatePerReplica":        `scaling: {maxReplicas: 10, signal: RequestRate, perReplica: 0.5}`,
-		"OwnQuery":              `scaling: {maxReplicas: 10, signal: Query, query: sum(queue_length), perReplica: 20}`,
+		"OwnQuery":              `{scaling: {maxReplicas: 10, signal: Query, perReplica: 20}, metrics: {queries: [{name: load, query: sum(queue_length)}]}}`,
 		"AutoSignal":            `scaling: {maxReplicas: 10, signal: Auto}`,
 		"CPUSignal":             `scaling: {maxReplicas: 10, signal: CPU}`,
 		"ShrinkAtOnce":          `scaling: {maxReplicas: 10, scaleDownAfterSeconds: 0}`,
 		"MetricsByDefault":      `metrics: {}`,
-		"SameWindow":            `metrics: {interval: 30s, window: 30s}`,
-		"LongestWindow":         `metrics: {interval: 1h, window: 6h}`,
-		"WindowAloneMayBeShort": `metrics: {window: 30s}`,
-		"CheckOneValue":         `metrics: {checks: [{name: queue, query: avg(q), min: 1, max: 1}]}`,
-		"CheckZero":             `metrics: {checks: [{name: queue, query: avg(q), max: 0}]}`,
-		"CheckBelowZero":        `metrics: {checks: [{name: skew, appliesTo: Live, query: avg(q), min: -0.5}]}`,
+		"LongestWindow":         `metrics: {window: 6h}`,
+		"ShortestWindow":        `metrics: {window: 20s}`,
+		"OwnQueries":            `metrics: {queries: [{name: requests, query: r}, {name: failures, query: f}, {name: latency, query: l}, {name: in-flight, query: i}, {name: outputs, query: o}]}`,
+		"CheckOneValue":         `metrics: {queries: [{name: queue, query: avg(q), min: 1, max: 1}]}`,
+		"CheckZero":             `metrics: {queries: [{name: queue, query: avg(q), max: 0}]}`,
+		"CheckBelowZero":        `metrics: {queries: [{name: skew, appliesTo: Live, query: avg(q), min: -0.5}]}`,
 		"ProbePath":             `probes: {path: "/health?deep=1", startupSeconds: 7200}`,
 		"WarmUpByGet":           `probes: {warmUp: {path: /}}`,
 		"WarmUpText":            `probes: {warmUp: {path: /predict, body: "läuft", contentType: "text/plain; charset=utf-8"}}`,
 		"RouteByDefault":        `route: {}`,
 		"RouteOfManyHosts":      `route: {host: "*.example.org", path: /v2/models/reco, timeout: 500ms}`,
 		"RouteOwnGateway":       `route: {gateway: {name: shared}}`,
-		"AccessNobody":          `access: {from: []}`,
-		"AccessEverybody":       `access: {from: [{namespace: "*"}]}`,
-		"AccessSome":            `access: {from: [{}, {podLabels: {app: web}}, {namespace: shop-2, podLabels: {app.kubernetes.io/name: ""}}]}`,
+		"AccessNobody":          `access: []`,
+		"AccessEverybody":       `access: [{namespace: "*"}]`,
+		"AccessSome":            `access: [{}, {podLabels: {app: web}}, {namespace: shop-2, podLabels: {app.kubernetes.io/name: ""}}]`,
 		"LongDrain":             `availability: {drainSeconds: 3600}`,
 		"NoHistory":             `revisionHistoryLimit: 0`,
 		"GRPC":                  `{protocol: GRPC, probes: {path: /reco.v1.Reco}, route: {host: reco.example.org}}`,
@@ -59,10 +59,11 @@ func servingRefused() map[string]refused {
 		check  = "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
 		plain  = "must be an absolute path of a URL, without a query"
 		asked  = "must be an absolute path of a URL"
+		load   = "signal Query and the query load in metrics.queries need each other: set both or neither"
 	)
 	scaling := func(text string) map[string]any { return smallest(spec(`scaling: {maxReplicas: 10, ` + text + `}`)) }
 	metrics := func(text string) map[string]any { return smallest(spec(`metrics: {` + text + `}`)) }
-	checks := func(text string) map[string]any { return smallest(spec(`metrics: {checks: [` + text + `]}`)) }
+	checks := func(text string) map[string]any { return smallest(spec(`metrics: {queries: [` + text + `]}`)) }
 
 	return map[string]refused{
 		"UnknownProtocol": {
@@ -94,8 +95,8 @@ func servingRefused() map[string]refused {
 		},
 		"GRPCMirror": {
 			reason: "No Gateway reports that it can.",
-			object: smallest(spec(`{protocol: GRPC, route: {}, lifecycle: {mirror: {percent: 100}}}`)),
-			want:   []string{"spec.lifecycle.mirror: Invalid value: needs protocol HTTP: no feature of a Gateway reports whether it can copy gRPC requests"},
+			object: smallest(spec(`{protocol: GRPC, route: {}, lifecycle: {mirrorPercent: 100}}`)),
+			want:   []string{"spec.lifecycle.mirrorPercent: Invalid value: needs protocol HTTP: no feature of a Gateway reports whether it can copy gRPC requests"},
 		},
 		"SecretInUpperCase": {
 			reason: "No Secret can have the name.",
@@ -151,21 +152,18 @@ func servingRefused() map[string]refused {
 		},
 		"QueryWithoutSignal": {
 			reason: "Nothing would look at it.",
-			object: scaling(`query: sum(queue), perReplica: 2`),
-			want: []string{
-				"spec.scaling.query: Invalid value: query is only for signal Query, which needs it: set both or neither",
-				"spec.scaling.perReplica: Invalid value: perReplica needs a unit: set signal to InFlight, RequestRate or Query",
-			},
+			object: metrics(`queries: [{name: load, query: sum(queue)}]`),
+			want:   []string{"spec.scaling.signal: Invalid value: " + load},
 		},
 		"SignalWithoutQuery": {
 			reason: "Which query?",
 			object: scaling(`signal: Query, perReplica: 2`),
-			want:   []string{"spec.scaling.query: Invalid value: query is only for signal Query, which needs it: set both or neither"},
+			want:   []string{"spec.scaling.signal: Invalid value: " + load},
 		},
 		"QueryWithoutMeasure": {
 			reason: "How much of it does a replica bear?",
-			object: scaling(`signal: Query, query: sum(queue)`),
-			want:   []string{"spec.scaling.perReplica: Invalid value: query needs perReplica: set it to the load for one replica, in the unit of query"},
+			object: smallest(spec(`{scaling: {maxReplicas: 10, signal: Query}, metrics: {queries: [{name: load, query: sum(queue)}]}}`)),
+			want:   []string{"spec.scaling.perReplica: Invalid value: signal Query needs perReplica: set it to the load for one replica, in the unit of the query"},
 		},
 		"MeasureWithoutSignal": {
 			reason: "Six of what?",
@@ -202,31 +200,15 @@ func servingRefused() map[string]refused {
 			object: metrics(`path: "/metrics?a=b"`),
 			want:   []string{`spec.metrics.path: Invalid value: "/metrics?a=b": ` + plain},
 		},
-		"ShortInterval": {
+		"ShortWindow": {
 			reason: "Prometheus scrapes no faster.",
-			object: metrics(`interval: 1s`),
-			want:   []string{`spec.metrics.interval: Invalid value: "1s": must be a time from 10s to 1h, for instance 2m`},
-		},
-		"IntervalInWords": {
-			reason: "The form is named, once.",
-			object: metrics(`interval: soon`),
-			want:   []string{`spec.metrics.interval: Invalid value: "soon": must be a time from 10s to 1h, for instance 2m`},
-		},
-		"IntervalInDays": {
-			reason: "Kubernetes knows no days.",
-			object: metrics(`interval: 1d`),
-			want:   []string{`spec.metrics.interval: Invalid value: "1d": must be a time from 10s to 1h, for instance 2m`},
+			object: metrics(`window: 10s`),
+			want:   []string{`spec.metrics.window: Invalid value: "10s": must be a time from 20s to 6h, for instance 2m`},
 		},
 		"LongWindow": {
 			reason: "The bound is named.",
 			object: metrics(`window: 7h`),
 			want:   []string{`spec.metrics.window: Invalid value: "7h": must be a time from 20s to 6h, for instance 2m`},
-		},
-		"WindowShorterThanInterval": {
-			reason: "What happens in between would never count.",
-			object: metrics(`interval: 1m, window: 30s`),
-			want: []string{"spec.metrics.window: Invalid value: window must not be shorter than interval, otherwise some requests never count: " +
-				"raise window or lower interval"},
 		},
 		"MetricsConfigKind": {
 			reason: "The choices are named.",
@@ -242,28 +224,34 @@ func servingRefused() map[string]refused {
 		"CheckOfNothing": {
 			reason: "It could not fail.",
 			object: checks(`{name: queue, query: avg(q)}`),
-			want:   []string{"spec.metrics.checks[0]: Invalid value: min, max: set at least one, otherwise nothing is checked"},
+			want:   []string{"spec.metrics.queries[0]: Invalid value: min, max: set at least one, otherwise nothing is checked"},
 		},
 		"CheckBoundsCrossed": {
 			reason: "It could not pass.",
 			object: checks(`{name: queue, query: avg(q), min: 2, max: 1}`),
-			want:   []string{"spec.metrics.checks[0].min: Invalid value: min must not be above max: lower min or raise max"},
+			want:   []string{"spec.metrics.queries[0].min: Invalid value: min must not be above max: lower min or raise max"},
 		},
 		"CheckName": {
 			reason: "It becomes part of a status.",
 			object: checks(`{name: Queue, query: avg(q), min: 2}`),
-			want:   []string{`spec.metrics.checks[0].name: Invalid value: "Queue": ` + check},
+			want:   []string{`spec.metrics.queries[0].name: Invalid value: "Queue": ` + check},
 		},
 		"CheckBuiltIn": {
 			reason: "There would be two of the name.",
-			object: checks(`{name: in-flight, query: avg(q), min: 2}`),
-			want: []string{`spec.metrics.checks[0].name: Invalid value: "in-flight": must not be the name of a built-in check ` +
-				`(success, success-against-baseline, latency, latency-against-baseline, drift, data-drift, request-rate, in-flight, time-to-first-token, time-per-output-token, tokens-per-second, requests-waiting, cache-use): choose another`},
+			object: checks(`{name: request-rate, query: avg(q), min: 2}`),
+			want: []string{`spec.metrics.queries[0].name: Invalid value: "request-rate": must not be the name of a built-in check ` +
+				`(success, success-against-baseline, latency-against-baseline, drift, data-drift, request-rate, time-to-first-token, time-per-output-token, tokens-per-second, requests-waiting, cache-use): choose another`},
+		},
+		"CheckOfKnown": {
+			reason: "The objectives have its bounds.",
+			object: checks(`{name: latency, query: l, max: 2}`),
+			want: []string{"spec.metrics.queries[0]: Invalid value: min, max: requests, failures, latency, in-flight, outputs and load replace a query of Capstan, " +
+				"and have no bounds: remove them, or choose another name for a check"},
 		},
 		"CheckTwice": {
 			reason: "Which one holds?",
 			object: checks(`{name: a, query: b, min: 2}, {name: a, query: c, min: 2}`),
-			want:   []string{`spec.metrics.checks[1]: Duplicate value: {"name":"a"}`},
+			want:   []string{`spec.metrics.queries[1]: Duplicate value: {"name":"a"}`},
 		},
 		"ProbePath": {
 			reason: "The form is named.",
@@ -329,24 +317,24 @@ func servingRefused() map[string]refused {
 				`with a letter or digit at both ends`},
 		},
 		"AccessForWhom": {
-			reason: "Nobody is said by an empty list.",
+			reason: "Nobody is an empty list.",
 			object: smallest(spec(`access: {}`)),
-			want:   []string{"spec.access.from: Required value"},
+			want:   []string{`spec.access: Invalid value: "object": spec.access in body must be of type array: "object"`},
 		},
 		"AccessNamespace": {
 			reason: "A pattern would be taken for a name.",
-			object: smallest(spec(`access: {from: [{namespace: shop-*}]}`)),
-			want:   []string{`spec.access.from[0].namespace: Invalid value: "shop-*": must be the name of a namespace, or * for every namespace`},
+			object: smallest(spec(`access: [{namespace: shop-*}]`)),
+			want:   []string{`spec.access[0].namespace: Invalid value: "shop-*": must be the name of a namespace, or * for every namespace`},
 		},
 		"AccessLabel": {
 			reason: "No pod can have the label.",
-			object: smallest(spec(`access: {from: [{podLabels: {a b: c}}]}`)),
-			want:   []string{"spec.access.from[0].podLabels: Invalid value: keys must be label keys, for instance app.kubernetes.io/name"},
+			object: smallest(spec(`access: [{podLabels: {a b: c}}]`)),
+			want:   []string{"spec.access[0].podLabels: Invalid value: keys must be label keys, for instance app.kubernetes.io/name"},
 		},
 		"AccessLabelValue": {
 			reason: "No pod can have the label.",
-			object: smallest(spec(`access: {from: [{podLabels: {a: b c}}]}`)),
-			want:   []string{`spec.access.from[0].podLabels[a]: Invalid value: "b c": ` + label},
+			object: smallest(spec(`access: [{podLabels: {a: b c}}]`)),
+			want:   []string{`spec.access[0].podLabels[a]: Invalid value: "b c": ` + label},
 		},
 		"NoDrain": {
 			reason: "Requests would be cut off.",

@@ -17,11 +17,11 @@ func sloAccepted() map[string]map[string]any {
 		"ObjectiveOfLatency":  `{objectives: {successRatio: 0.95}, slo: {failedAfterMs: 1}}`,
 		"ObjectiveShortest":   `{objectives: {successRatio: 0.999}, slo: {window: 1h}}`,
 		"ObjectiveLongest":    `{objectives: {successRatio: 0.999}, slo: {window: 2160h}}`,
-		"ObjectiveAllBudget":  `{objectives: {successRatio: 0.999}, slo: {minBudgetPercent: 0}}`,
-		"ObjectiveOnlyTold":   `{objectives: {successRatio: 0.999}, slo: {onExhausted: None}}`,
+		"ObjectiveAllBudget":  `{objectives: {successRatio: 0.999}, slo: {freezeRolloutsAtPercent: 0}}`,
+		"ObjectiveOnlyTold":   `{objectives: {successRatio: 0.999}, slo: {freezeRolloutsAtPercent: -1}}`,
 		"FirstTokenOnly":      `objectives: {timeToFirstTokenMs: 500}`,
 		"TokensOnly":          `objectives: {timePerOutputTokenMs: 50, latencyPercentile: 99}`,
-		"ObjectiveAndMetrics": `{objectives: {successRatio: 0.999}, slo: {}, metrics: {queries: {requests: "increase(n[$window])"}}}`,
+		"ObjectiveAndMetrics": `{objectives: {successRatio: 0.999}, slo: {}, metrics: {queries: [{name: requests, query: "increase(n[$window])"}]}}`,
 	} {
 		objects[name] = smallest(spec(text))
 	}
@@ -79,18 +79,13 @@ func sloRefused() map[string]refused {
 		},
 		"BudgetUntouched": {
 			reason: "No rollout could ever begin.",
-			object: slo(`minBudgetPercent: 100`),
-			want:   []string{"spec.slo.minBudgetPercent: Invalid value: 100: spec.slo.minBudgetPercent in body should be less than or equal to 99"},
+			object: slo(`freezeRolloutsAtPercent: 100`),
+			want:   []string{"spec.slo.freezeRolloutsAtPercent: Invalid value: 100: spec.slo.freezeRolloutsAtPercent in body should be less than or equal to 99"},
 		},
 		"BudgetBelowNothing": {
 			reason: "There is nothing below nothing.",
-			object: slo(`minBudgetPercent: -1`),
-			want:   []string{"spec.slo.minBudgetPercent: Invalid value: -1: spec.slo.minBudgetPercent in body should be greater than or equal to 0"},
-		},
-		"UnknownExhaustion": {
-			reason: "The choices are named.",
-			object: slo(`onExhausted: Stop`),
-			want:   []string{`spec.slo.onExhausted: Unsupported value: "Stop": supported values: "FreezeRollouts", "None"`},
+			object: slo(`freezeRolloutsAtPercent: -2`),
+			want:   []string{"spec.slo.freezeRolloutsAtPercent: Invalid value: -2: spec.slo.freezeRolloutsAtPercent in body should be greater than or equal to -1"},
 		},
 	}
 }

@@ -592,13 +592,8 @@ func TestAlgorithmRefused(t *testing.T) {
 		},
 		"MirrorOfNothing": {
 			reason: "Nothing would be copied.",
-			object: smallest(spec(`lifecycle: {mirror: {percent: 0}}`)),
-			want:   []string{"spec.lifecycle.mirror.percent: Invalid value: 0: spec.lifecycle.mirror.percent in body should be greater than or equal to 1"},
-		},
-		"MirrorTooLong": {
-			reason: "A week is enough.",
-			object: smallest(spec(`lifecycle: {mirror: {percent: 5, for: 169h}}`)),
-			want:   []string{`spec.lifecycle.mirror.for: Invalid value: "169h": must be a time of at most 168h, for instance 5m`},
+			object: smallest(spec(`lifecycle: {mirrorPercent: 0}`)),
+			want:   []string{"spec.lifecycle.mirrorPercent: Invalid value: 0: spec.lifecycle.mirrorPercent in body should be greater than or equal to 1"},
 		},
 		"FieldOfTomorrow": {
 			reason: "A field comes with what makes it work.",

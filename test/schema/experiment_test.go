@@ -27,7 +27,7 @@ func experimentsAccepted() map[string]map[string]any {
 		"ExperimentSmallest": experimentOf("a", `{image: x}`, half, success, ""),
 		"ExperimentOfEnv":    experimentOf("ranking-1", `{env: [{name: MODE, value: b}]}`, half, success, ""),
 		"ExperimentOfModel":  experimentOf("a", `{modelVersion: "12"}`, half, success, ""),
-		"ExperimentByCaller": experimentOf("a", `{image: x}`, `{percent: 1, match: [{header: X-Arm, value: b}, {cookie: arm, value: b}]}`, success, ""),
+		"ExperimentByCaller": experimentOf("a", `{image: x}`, `{percent: 1, match: [header X-Arm=b, cookie arm=b]}`, success, ""),
 		"ExperimentLatency":  experimentOf("a", `{image: x}`, half, `{kind: Latency, withinMs: 50}`, ""),
 		"ExperimentShare":    experimentOf("a", `{image: x}`, half, `{kind: Share, query: "sum(increase(n[$window]))", direction: Lower, minEffect: 0.0001}`, ""),
 		"ExperimentWhole": experimentOf("a", `{image: x}`, half, `{kind: Share, query: "sum(increase(n[$window]))", of: "sum(increase(m[$window]))"}`,
@@ -38,6 +38,7 @@ func experimentsAccepted() map[string]map[string]any {
 // experimentsRefused are Experiments with mistakes.
 func experimentsRefused() map[string]refused {
 	const half, success, at = `{percent: 50}`, `{kind: SuccessRatio}`, "spec."
+	const match = "must be header or cookie, its name, = and its value, for instance header X-User-Group=beta: names are letters, digits, '-' and '_', values also '.' and '~'"
 
 	return map[string]refused{
 		"ExperimentName": {
@@ -128,23 +129,23 @@ func experimentsRefused() map[string]refused {
 		},
 		"ExperimentBothCallers": {
 			reason: "A rule matches one thing.",
-			object: experimentOf("a", `{image: x}`, `{percent: 5, match: [{header: A, cookie: b, value: c}]}`, success, ""),
-			want:   []string{at + "assignment.match[0]: Invalid value: set exactly one of header and cookie"},
+			object: experimentOf("a", `{image: x}`, `{percent: 5, match: ["X-Arm=b"]}`, success, ""),
+			want:   []string{at + `assignment.match[0]: Invalid value: "X-Arm=b": ` + match},
 		},
 		"ExperimentCookie": {
 			reason: "No cookie has such a name.",
-			object: experimentOf("a", `{image: x}`, `{percent: 5, match: [{cookie: "a b", value: c}]}`, success, ""),
-			want:   []string{at + "assignment.match[0].cookie: Invalid value: \"a b\": must be the name of a cookie: letters, digits, '-' and '_'"},
+			object: experimentOf("a", `{image: x}`, `{percent: 5, match: ["cookie a b=c"]}`, success, ""),
+			want:   []string{at + `assignment.match[0]: Invalid value: "cookie a b=c": ` + match},
 		},
 		"ExperimentHeader": {
 			reason: "No header has such a name.",
-			object: experimentOf("a", `{image: x}`, `{percent: 5, match: [{header: "a b", value: c}]}`, success, ""),
-			want:   []string{at + "assignment.match[0].header: Invalid value: \"a b\": must be the name of a header: letters, digits, '-' and '_'"},
+			object: experimentOf("a", `{image: x}`, `{percent: 5, match: ["header a b=c"]}`, success, ""),
+			want:   []string{at + `assignment.match[0]: Invalid value: "header a b=c": ` + match},
 		},
 		"ExperimentValue": {
 			reason: "It would have to be quoted.",
-			object: experimentOf("a", `{image: x}`, `{percent: 5, match: [{header: a, value: "b;c"}]}`, success, ""),
-			want:   []string{at + "assignment.match[0].value: Invalid value: \"b;c\": must be letters, digits, '-', '_', '.' and '~'"},
+			object: experimentOf("a", `{image: x}`, `{percent: 5, match: ["header a=b;c"]}`, success, ""),
+			want:   []string{at + `assignment.match[0]: Invalid value: "header a=b;c": ` + match},
 		},
 		"ExperimentOf": {
 			reason: "Of what it is a share only matters for one.",

@@ -36,8 +36,10 @@ func TestMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if c.Tools["mysqld-exporter"] == "" {
-		t.Error("the catalogue lacks the version of mysqld-exporter")
+	for _, tool := range []string{"mysqld-exporter", "restic"} {
+		if c.Tools[tool] == "" {
+			t.Errorf("the catalogue lacks the version of %s", tool)
+		}
 	}
 
 	if len(c.Majors) == 0 {

@@ -6,6 +6,12 @@ package mysqlmember
 const onObjects = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, " +
 	"CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
 
+// ExporterRights are the statements that give AccountExporter, which exists, what its statistics need. They may be repeated.
+func ExporterRights() []string {
+	const account = "'" + AccountExporter + "'@'localhost'"
+	return []string{"GRANT PROCESS, REPLICATION CLIENT ON *.* TO " + account, "GRANT SELECT ON performance_schema.* TO " + account}
+}
+
 // AccessRights are the statements that give AccountAccess, which exists, the rights that the provider needs, in their order. They may be
 // repeated. The server needs partial_revokes=ON. SHOW GRANTS lists the same rights, with columns in the same order.
 //

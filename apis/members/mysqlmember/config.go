@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
 )
 
 // ConfigVersion is the version of Config and Dynamic that this code knows.
@@ -30,6 +32,8 @@ type Config struct {
 	// Volumes names the members that had a volume before the Database was created. An empty list means that the Database is new; nil that
 	// it is unknown.
 	Volumes *[]string `json:"volumes,omitempty"`
+	// Reinitialize is the request to copy a member again from its group.
+	Reinitialize *members.Reinitialize `json:"reinitialize,omitempty"`
 	// Begun reports that members have had data, so that none begins without. It is recorded beside what members record themselves, which
 	// can be lost.
 	Begun bool `json:"begun,omitempty"`

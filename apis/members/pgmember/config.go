@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
 )
 
 // ConfigVersion is the version of Config that this code knows.
@@ -40,7 +42,7 @@ type Config struct {
 	// Replicators are logins that may read changes. The leader gives them REPLICATION and takes it from other logins of Capstan.
 	Replicators []string `json:"replicators,omitempty"`
 	// Reinitialize is the request to copy a member again from the leader.
-	Reinitialize *Reinitialize `json:"reinitialize,omitempty"`
+	Reinitialize *members.Reinitialize `json:"reinitialize,omitempty"`
 	// Backup says how backups are taken. Nil when there never were any.
 	Backup *Backup `json:"backup,omitempty"`
 	// From is the backup that the Database begins with, if any.
@@ -78,12 +80,6 @@ type Publication struct {
 	Tables []string `json:"tables,omitempty"`
 	// AllTables publishes every table, now and later.
 	AllTables bool `json:"allTables,omitempty"`
-}
-
-// Reinitialize is a request to copy a member again from the leader, once for each ID.
-type Reinitialize struct {
-	ID     string `json:"id"`
-	Member string `json:"member"`
 }
 
 // Backup says how backups are taken.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/apis/members"
 )
 
 // complete has a value in every field. A new field belongs here and in testdata/member.json.
@@ -21,7 +23,7 @@ func complete() Config {
 		Version: 1, Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
 		Slots: []Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
 		Publications: []Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
-		Reinitialize: &Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
+		Reinitialize: &members.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
 		Backup: &Backup{
 			Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Repository: "orders-db-repository.shop.svc", Queue: 10 << 30, UntilLow: true,
 			Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}, RetentionDays: 30, RetentionFull: 4, Former: []string{"orders-db-3f2a9c1b-16"}, StartEmpty: true, RestorePoint: "before-v2",

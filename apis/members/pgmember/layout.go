@@ -31,8 +31,6 @@ const (
 	FolderSource           = "/etc/capstan/source"
 	FolderSourceRepository = "/etc/capstan/source-repository"
 	FolderSourceKey        = "/etc/capstan/source-key"
-	// FolderConnection holds the Secret of the consumer that a hook runs as.
-	FolderConnection = "/etc/capstan/connection"
 )
 
 // Files in FolderConfig.

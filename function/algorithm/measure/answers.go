@@ -67,7 +67,7 @@ func Rehearsal(spec *v1alpha1.AlgorithmSpec, x *rollout.Experiment, a observed.A
 	criteria := asked(spec, x, l)
 	checks := criteria.checks(true, uncounted)
 	if len(checks) == 0 {
-		return rollout.Rehearsal{Done: true, Missing: "no check of spec.lifecycle can be measured: " + uncounted + ", or set spec.objectives.latencyMs, or add spec.metrics.checks"}
+		return rollout.Rehearsal{Done: true, Missing: "no check of spec.lifecycle can be measured: " + uncounted + ", or set spec.objectives.latencyMs, or add a check to spec.metrics.queries"}
 	}
 	byName := map[string]observev1alpha1.TrialObservation{}
 	for _, o := range a.Trial() {
@@ -185,9 +185,9 @@ func against(c observev1alpha1.Check, v float64) string {
 // BudgetExhausted is why the error budget blocks rollouts, or empty. An unknown budget is not used up: rollouts wait for metrics
 // anyway.
 func BudgetExhausted(o *v1alpha1.SLO, left *int32) string {
-	if o == nil || o.OnExhausted != v1alpha1.ExhaustedFreezeRollouts || left == nil || *left > *o.MinBudgetPercent {
+	if o == nil || *o.FreezeRolloutsAtPercent < 0 || left == nil || *left > *o.FreezeRolloutsAtPercent {
 		return ""
 	}
-	return fmt.Sprintf("%d %% of the error budget of spec.slo is left: rollouts continue when it is more than minBudgetPercent, %d %%",
-		*left, *o.MinBudgetPercent)
+	return fmt.Sprintf("%d %% of the error budget of spec.slo is left: rollouts continue when it is more than freezeRolloutsAtPercent, %d %%",
+		*left, *o.FreezeRolloutsAtPercent)
 }

@@ -52,7 +52,7 @@ func Checks(spec *v1alpha1.AlgorithmSpec) []observev1alpha1.Check {
 	}
 	if d := drift(spec); d != nil && ComparesData(spec) {
 		cs = append(cs, observev1alpha1.Check{
-			Name: CheckDataDrift, Kind: observev1alpha1.CheckDrift, Query: d.Query,
+			Name: CheckDataDrift, Kind: observev1alpha1.CheckDrift, Query: m.Query(v1alpha1.QueryOutputs),
 			Method: observev1alpha1.DriftMethod(d.Method), Max: d.Max, Reference: d.Reference,
 		})
 	}
@@ -74,7 +74,7 @@ func tokens(o *v1alpha1.Objectives) []observev1alpha1.Check {
 
 // drift to measure, or nil where nothing is named or known to measure it by.
 func drift(spec *v1alpha1.AlgorithmSpec) *v1alpha1.Drift {
-	if lc := spec.Lifecycle; lc != nil && lc.Drift != nil && lc.Drift.Query != "" {
+	if lc := spec.Lifecycle; lc != nil && lc.Drift != nil && spec.Metrics.Query(v1alpha1.QueryOutputs) != "" {
 		return lc.Drift
 	}
 	return nil
@@ -85,14 +85,14 @@ func DriftNotMeasured(spec *v1alpha1.AlgorithmSpec) bool {
 	return spec.Lifecycle != nil && spec.Lifecycle.Drift != nil && drift(spec) == nil
 }
 
-// WithDistribution is a lifecycle whose drift is measured by a histogram that the pods are known to have, unless it names another.
-func WithDistribution(lc *v1alpha1.Lifecycle, histogram string) *v1alpha1.Lifecycle {
-	if lc == nil || lc.Drift == nil || lc.Drift.Query != "" || histogram == "" {
-		return lc
+// WithDistribution are metrics whose outputs are a histogram that the pods are known to have, unless they name another.
+func WithDistribution(m *v1alpha1.Metrics, histogram string) *v1alpha1.Metrics {
+	if m == nil || m.Query(v1alpha1.QueryOutputs) != "" || histogram == "" {
+		return m
 	}
-	lc = lc.DeepCopy()
-	lc.Drift.Query = fmt.Sprintf("increase(%s[$window])", histogram)
-	return lc
+	m = m.DeepCopy()
+	m.Queries = append(m.Queries, v1alpha1.MetricQuery{Name: v1alpha1.QueryOutputs, Query: fmt.Sprintf("increase(%s[$window])", histogram)})
+	return m
 }
 
 // ComparesData reports whether the live revision is compared with an earlier time.
@@ -104,8 +104,8 @@ func ComparesData(spec *v1alpha1.AlgorithmSpec) bool {
 // ownChecks of the spec that apply to any of these.
 func ownChecks(m *v1alpha1.Metrics, to ...v1alpha1.CheckedRevision) []observev1alpha1.Check {
 	var cs []observev1alpha1.Check
-	for _, c := range m.Checks {
-		if !slices.Contains(to, c.AppliesTo) {
+	for _, c := range m.Queries {
+		if c.Min == nil && c.Max == nil || !slices.Contains(to, c.AppliesTo) {
 			continue
 		}
 		own := observev1alpha1.Check{Name: c.Name, Kind: observev1alpha1.CheckQuery, Query: c.Query, Min: c.Min, Max: c.Max}
@@ -128,8 +128,9 @@ type criteria struct {
 	// tokens are how fast they have to come.
 	tokens []observev1alpha1.Check
 
-	// drift to measure, and whether it only reports.
+	// drift to measure, the query of the outputs, and whether it only reports.
 	drift       *v1alpha1.Drift
+	outputs     string
 	driftReport bool
 
 	own        []observev1alpha1.Check
@@ -152,7 +153,7 @@ func asked(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, l rollout.Ledger
 	latency.MaxRegressionPercent = lc.MaxLatencyIncreasePercent
 	return criteria{
 		successThreshold: *lc.SuccessThreshold, maxFailureIncreasePercent: lc.MaxFailureIncreasePercent, latency: latency, tokens: tokens(o),
-		drift: drift(spec), driftReport: !*lc.RollbackOnDrift, own: ownChecks(spec.Metrics, v1alpha1.CheckCandidate, v1alpha1.CheckBoth, v1alpha1.CheckRatio), minSamples: *lc.MinSamples,
+		drift: drift(spec), outputs: spec.Metrics.Query(v1alpha1.QueryOutputs), driftReport: !*lc.RollbackOnDrift, own: ownChecks(spec.Metrics, v1alpha1.CheckCandidate, v1alpha1.CheckBoth, v1alpha1.CheckRatio), minSamples: *lc.MinSamples,
 	}
 }
 
@@ -212,7 +213,7 @@ func (c criteria) checks(beside bool, uncounted string) []observev1alpha1.Check 
 	}
 	if d := c.drift; d != nil {
 		add(observev1alpha1.Check{
-			Name: CheckDrift, Kind: observev1alpha1.CheckDrift, Query: d.Query, Method: observev1alpha1.DriftMethod(d.Method),
+			Name: CheckDrift, Kind: observev1alpha1.CheckDrift, Query: c.outputs, Method: observev1alpha1.DriftMethod(d.Method),
 			Max: d.Max, RelativeTo: observev1alpha1.RelativeToBaseline,
 		})
 	}

@@ -41,7 +41,7 @@ func Parameters(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, d rollout.D
 		return nil
 	}
 	p := &observev1alpha1.MetricsParameters{
-		Interval: m.Interval, Window: m.Window, Slots: []string{d.Live.Slot}, Checks: Checks(spec),
+		Interval: &metav1.Duration{Duration: m.Interval()}, Window: m.Window, Slots: []string{d.Live.Slot}, Checks: Checks(spec),
 		Canary: canary(spec, e, d, uncounted),
 	}
 	// Until evidence is gathered. To take the trial back before would be a change of its own, which the provider answers and Crossplane
@@ -55,8 +55,8 @@ func Parameters(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, d rollout.D
 	if o := spec.SLO; o != nil {
 		p.SLO = &observev1alpha1.SLOParameters{Availability: Availability(spec), LatencyMs: o.FailedAfterMs, Window: o.Window}
 	}
-	if q := m.Queries; q != nil {
-		p.Queries = &observev1alpha1.Queries{Requests: q.Requests, Failures: q.Failures, Latency: q.Latency, InFlight: q.InFlight}
+	if q := ownQueries(m); q != (observev1alpha1.Queries{}) {
+		p.Queries = &q
 	}
 	if RecordsLatency(spec) {
 		p.RecordLatency = new(spec.Objectives.LatencyPercentile)
@@ -66,7 +66,7 @@ func Parameters(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, d rollout.D
 	}
 	if sc := spec.Scaling; sc != nil && sc.Signal != "" {
 		p.Scaling = &observev1alpha1.ScalingParameters{
-			Slot: d.Live.Slot, Signal: observev1alpha1.Signal(sc.Signal), Query: sc.Query, PerReplica: sc.PerReplica,
+			Slot: d.Live.Slot, Signal: observev1alpha1.Signal(sc.Signal), Query: loadQuery(spec), PerReplica: sc.PerReplica,
 			TargetLatencyMs: sc.TargetLatencyMs, Percentile: spec.Objectives.LatencyPercentile,
 		}
 	}
@@ -82,7 +82,7 @@ func canary(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, d rollout.Decis
 	criteria := asked(spec, e, l)
 	p := &observev1alpha1.CanaryParameters{
 		Epoch:      l.Evidence,
-		Settle:     &metav1.Duration{Duration: min(spec.Metrics.Interval.Duration, mostSettle)},
+		Settle:     &metav1.Duration{Duration: min(spec.Metrics.Interval(), mostSettle)},
 		MinSamples: criteria.minSamples,
 	}
 	if e != nil && l.Experiment != nil {

@@ -45,16 +45,24 @@ var latencyMetrics = map[int32]string{
 }
 
 // ownQueries are those in place of the ones that the platform's rules record.
-func ownQueries(spec *v1alpha1.AlgorithmSpec) v1alpha1.MetricQueries {
-	if m := spec.Metrics; m != nil && m.Queries != nil {
-		return *m.Queries
+func ownQueries(m *v1alpha1.Metrics) observev1alpha1.Queries {
+	return observev1alpha1.Queries{
+		Requests: m.Query(v1alpha1.QueryRequests), Failures: m.Query(v1alpha1.QueryFailures),
+		Latency: m.Query(v1alpha1.QueryLatency), InFlight: m.Query(v1alpha1.QueryInFlight),
 	}
-	return v1alpha1.MetricQueries{}
+}
+
+// loadQuery of signal Query, or empty for another signal.
+func loadQuery(spec *v1alpha1.AlgorithmSpec) string {
+	if spec.Scaling.Signal != string(observev1alpha1.SignalQuery) {
+		return ""
+	}
+	return spec.Metrics.Query(v1alpha1.QueryLoad)
 }
 
 // RecordsOwn reports whether the autoscaler follows a query of the spec, which has to be recorded for it.
 func RecordsOwn(spec *v1alpha1.AlgorithmSpec) bool {
-	sc, own := spec.Scaling, ownQueries(spec)
+	sc, own := spec.Scaling, ownQueries(spec.Metrics)
 	if sc == nil || spec.Metrics == nil {
 		return false
 	}
@@ -66,7 +74,7 @@ func RecordsOwn(spec *v1alpha1.AlgorithmSpec) bool {
 // RecordsLatency reports whether a query of the spec for the latency has to be recorded for an alert about the objective. The
 // autoscaler's own recording serves both.
 func RecordsLatency(spec *v1alpha1.AlgorithmSpec) bool {
-	return spec.Objectives.LatencyMs != nil && ownQueries(spec).Latency != "" && (spec.Scaling == nil || spec.Scaling.TargetLatencyMs == nil)
+	return spec.Objectives.LatencyMs != nil && spec.Metrics.Query(v1alpha1.QueryLatency) != "" && (spec.Scaling == nil || spec.Scaling.TargetLatencyMs == nil)
 }
 
 // Load that the autoscaler follows. Its signal is empty as long as it is unknown. Without an Analysis only the CPU is known, which
@@ -109,7 +117,7 @@ func ScalingMetrics(
 				WithTarget(target))
 	}
 	var ms []*applyautoscalingv2.MetricSpecApplyConfiguration
-	switch name := loadMetric(ownQueries(spec), load.Signal); {
+	switch name := loadMetric(ownQueries(spec.Metrics), load.Signal); {
 	case load.Signal == "", name != "" && load.PerReplica == nil:
 		return nil
 	case name != "":
@@ -149,7 +157,7 @@ func Kept(spec *v1alpha1.AlgorithmSpec, metrics []*applyautoscalingv2.MetricSpec
 }
 
 // loadMetric of a signal, or empty for one that is no external metric.
-func loadMetric(own v1alpha1.MetricQueries, signal string) string {
+func loadMetric(own observev1alpha1.Queries, signal string) string {
 	switch {
 	case signal == string(observev1alpha1.SignalInFlight) && own.InFlight != "":
 		return "capstan_own_inflight"
@@ -162,7 +170,7 @@ func loadMetric(own v1alpha1.MetricQueries, signal string) string {
 
 // LatencyMetric that guards the target.
 func LatencyMetric(spec *v1alpha1.AlgorithmSpec) string {
-	if ownQueries(spec).Latency != "" {
+	if spec.Metrics.Query(v1alpha1.QueryLatency) != "" {
 		return "capstan_own_latency_ms"
 	}
 	return latencyMetrics[spec.Objectives.LatencyPercentile]

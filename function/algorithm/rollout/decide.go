@@ -49,7 +49,7 @@ type Decision struct {
 	// Weight is the share of requests in percent that may reach the revision beside, Drawn the part of it that the Gateway draws
 	// at random, and Assigned are the headers and cookies whose requests reach it as well.
 	Weight, Drawn int32
-	Assigned      []v1alpha1.CallerMatch
+	Assigned      []v1alpha1.RequestMatch
 
 	// Share of requests in percent that reach the candidate by the number of replicas, or nil.
 	Share *float64
@@ -293,7 +293,7 @@ func (d Decision) weighted(f Facts) Decision {
 	if d.Drawn = f.drawn(l, d.Weight); d.Weight > 0 && phase == v1alpha1.RolloutStepping {
 		d.Assigned = f.assigned(l)
 	}
-	d.Mirror = runs && phase == v1alpha1.RolloutMirroring && f.Lifecycle.Mirror != nil && f.MirrorRefused == ""
+	d.Mirror = runs && phase == v1alpha1.RolloutMirroring && f.Lifecycle.MirrorPercent != nil && f.MirrorRefused == ""
 	if phase == v1alpha1.RolloutStepping {
 		d.Share = f.shareOf(l)
 	}

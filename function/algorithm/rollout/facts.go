@@ -86,7 +86,7 @@ type Facts struct {
 	SendsHooks bool
 
 	// BudgetExhausted is why the error budget blocks rollouts, or empty. MirrorRefused is why no request can be copied as
-	// spec.lifecycle.mirror asks, or empty.
+	// spec.lifecycle.mirrorPercent asks, or empty.
 	BudgetExhausted, MirrorRefused string
 
 	// ArmB is the revision of the experiment's arm B, or empty with the reason ArmBUnknown.
@@ -158,7 +158,9 @@ func (f Facts) Needed() int64 {
 func (f Facts) fewest() int32 { return max(f.Scaling.MinReplicas, 1) }
 
 // mirrorsFirst reports whether copies of requests reach the candidate before requests do.
-func (f Facts) mirrorsFirst(l Ledger) bool { return f.Lifecycle.Mirror != nil && l.Experiment == nil }
+func (f Facts) mirrorsFirst(l Ledger) bool {
+	return f.Lifecycle.MirrorPercent != nil && l.Experiment == nil
+}
 
 // retries reports whether the spec requests another attempt of a failed revision.
 func (f Facts) retries(failed *v1alpha1.FailedRevision) bool {

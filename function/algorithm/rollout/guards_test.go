@@ -51,7 +51,7 @@ func TestGuards(t *testing.T) {
 		"CopiesFail": {
 			reason: "a candidate that fails with copies of requests never gets requests",
 			phase:  v1alpha1.RolloutMirroring, ledger: func(l *Ledger) { l.Evidence = 5 },
-			facts: []func(*Facts){judged("FF"), func(f *Facts) { f.Lifecycle.Mirror = &v1alpha1.Mirror{Percent: 100, For: f.Lifecycle.Soak} }},
+			facts: []func(*Facts){judged("FF"), func(f *Facts) { f.Lifecycle.MirrorPercent = new(int32(100)) }},
 			want:  decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonMetricFailed},
 		},
 		"FailsWhileTheClockIsBack": {

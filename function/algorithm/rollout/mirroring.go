@@ -10,8 +10,8 @@ import (
 
 func mirrorRemoved(f Facts, _ Ledger) (transition, bool) {
 	return transition{
-		to: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonEdited, message: "spec.lifecycle.mirror was removed", change: Ledger.uncounted,
-	}, f.Lifecycle.Mirror == nil
+		to: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonEdited, message: "spec.lifecycle.mirrorPercent was removed", change: Ledger.uncounted,
+	}, f.Lifecycle.MirrorPercent == nil
 }
 
 func mirrorRefused(f Facts, l Ledger) (transition, bool) {
@@ -34,5 +34,5 @@ func mirrorInForce(f Facts, l Ledger) (transition, bool) {
 // copies that reach the candidate, in words.
 func (f Facts) copies(l Ledger) string {
 	return fmt.Sprintf("copies of %d %% of requests reach revision %s, whose answers no client gets, and evidence is being gathered",
-		f.Lifecycle.Mirror.Percent, l.Candidate)
+		*f.Lifecycle.MirrorPercent, l.Candidate)
 }

@@ -28,7 +28,7 @@ func TestPause(t *testing.T) {
 		}
 	}
 	mirrors := func(f *Facts) {
-		f.Lifecycle.Mirror = &v1alpha1.Mirror{Percent: 100, For: f.Lifecycle.Soak}
+		f.Lifecycle.MirrorPercent = new(int32(100))
 		s := f.Slots[names.SlotB]
 		s.Routed.Mirrored = true
 		f.Slots[names.SlotB] = s

@@ -415,7 +415,7 @@ func TestPromotionCounts(t *testing.T) {
 // TestRulesArePure asks every rule about every phase: none may change the ledger that it looks at.
 func TestRulesArePure(t *testing.T) {
 	f := facts()
-	f.Lifecycle.Mirror = &v1alpha1.Mirror{Percent: 10, For: f.Lifecycle.Soak}
+	f.Lifecycle.MirrorPercent = new(int32(10))
 	for phase, ofPhase := range rules {
 		l := ledger(phase, func(l *Ledger) { l.Weight, l.Previous = 20, live })
 		f.Ledger = l

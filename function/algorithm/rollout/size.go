@@ -139,8 +139,8 @@ const even = 1.1
 func (f Facts) Uneven() string {
 	l := f.Ledger
 	live, idle, share, rest := f.live(l).Available, f.idle(l).Available, l.Weight, 100-l.Weight
-	if l.Standing() == v1alpha1.RolloutMirroring && f.Lifecycle != nil && f.Lifecycle.Mirror != nil {
-		share, rest = f.Lifecycle.Mirror.Percent, 100
+	if l.Standing() == v1alpha1.RolloutMirroring && f.Lifecycle != nil && f.Lifecycle.MirrorPercent != nil {
+		share, rest = *f.Lifecycle.MirrorPercent, 100
 	}
 	if !l.Testing() || f.ByReplicas || live == 0 || idle == 0 || share <= 0 || rest <= 0 {
 		return ""
@@ -239,7 +239,7 @@ func (f Facts) drawn(l Ledger, weight int32) int32 {
 }
 
 // assigned are headers and cookies whose requests reach the candidate.
-func (f Facts) assigned(l Ledger) []v1alpha1.CallerMatch {
+func (f Facts) assigned(l Ledger) []v1alpha1.RequestMatch {
 	switch {
 	case l.Experiment != nil && f.Experiment != nil:
 		return f.Experiment.Assignment.Match
@@ -275,8 +275,8 @@ func (f Facts) usualSize(l Ledger) int32 {
 	case v1alpha1.RolloutPreparing:
 		return f.first(l).size
 	case v1alpha1.RolloutMirroring:
-		if f.Lifecycle.Mirror != nil {
-			return max(f.nextShare(l), f.Lifecycle.Mirror.Percent)
+		if f.Lifecycle.MirrorPercent != nil {
+			return max(f.nextShare(l), *f.Lifecycle.MirrorPercent)
 		}
 		return f.nextShare(l)
 	case v1alpha1.RolloutStepping:
@@ -302,7 +302,7 @@ func (f Facts) first(l Ledger) beginning {
 	}
 	b.size, b.copied = b.weight, f.mirrorsFirst(l) && !b.promoted
 	if b.copied {
-		b.size = max(b.weight, f.Lifecycle.Mirror.Percent)
+		b.size = max(b.weight, *f.Lifecycle.MirrorPercent)
 	}
 	return b
 }

@@ -64,7 +64,7 @@ func TestUneven(t *testing.T) {
 	if got := f.Uneven(); got != "" {
 		t.Errorf("where the number of replicas makes the share they are even, got %q", got)
 	}
-	f.ByReplicas, f.Lifecycle.Mirror = false, &v1alpha1.Mirror{Percent: 25}
+	f.ByReplicas, f.Lifecycle.MirrorPercent = false, new(int32(25))
 	f.Ledger.Phase, f.Ledger.Weight = v1alpha1.RolloutMirroring, 0
 	if got := f.Uneven(); got != "" {
 		t.Errorf("one replica for copies of a quarter beside four for all, got %q", got)

@@ -227,12 +227,12 @@ func resumes(reasons ...xpv2.ConditionReason) func(Facts, Ledger) (transition, b
 
 // judged candidate: it passes for the next share once it has had its time, unless that may not be now.
 func judged(f Facts, l Ledger) (transition, bool) {
-	mirrors, soak := l.Standing() == v1alpha1.RolloutMirroring, f.Lifecycle.Soak.Duration
+	mirrors := l.Standing() == v1alpha1.RolloutMirroring
 	report := fmt.Sprintf("%s may reach revision %s, and evidence is being gathered", f.shareInWords(l, l.Weight), l.Candidate)
 	if mirrors {
-		soak, report = f.Lifecycle.Mirror.For.Duration, f.copies(l)
+		report = f.copies(l)
 	}
-	soaked, end := f.due(l.Began, soak)
+	soaked, end := f.due(l.Began, f.Lifecycle.Soak.Duration)
 	if !soaked || !f.Evidence.passing() {
 		t := stay(report)
 		t.soaks = end

@@ -215,7 +215,7 @@ func TestTrouble(t *testing.T) {
 			reason: "copies of requests wait for it as well",
 			ledger: ledger(mirrors, func(l *Ledger) { l.Evidence = 5 }),
 			facts: both(pods(names.SlotB, 0, 1, observev1alpha1.Finding{}), judged("II"), func(f *Facts) {
-				f.Lifecycle.Mirror = &v1alpha1.Mirror{Percent: 100, For: f.Lifecycle.Soak}
+				f.Lifecycle.MirrorPercent = new(int32(100))
 			}),
 			want: decision{holding, mirrors, v1alpha1.ReasonNotServing, 0, 0, false},
 		},

@@ -26,12 +26,8 @@ func lifecycle(s v1alpha1.AlgorithmSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("soak"), lc.Soak.Duration,
 			fmt.Sprintf("is longer than deadline %s, by which a step must have enough evidence: raise deadline or lower soak", check.Duration(deadline))))
 	}
-	if m := lc.Mirror; m != nil && m.For.Duration > deadline {
-		errs = append(errs, field.Invalid(at.Child("mirror", "for"), m.For.Duration,
-			fmt.Sprintf("is longer than deadline %s, by which a step must have enough evidence: raise deadline or lower it", check.Duration(deadline))))
-	}
-	if s.Route == nil && lc.Mirror != nil {
-		errs = append(errs, field.Invalid(at.Child("mirror"), none, "needs spec.route: only a Gateway copies requests"))
+	if s.Route == nil && lc.MirrorPercent != nil {
+		errs = append(errs, field.Invalid(at.Child("mirrorPercent"), none, "needs spec.route: only a Gateway copies requests"))
 	}
 	if s.Route == nil && len(lc.Match) > 0 {
 		errs = append(errs, field.Invalid(at.Child("match"), none, "needs spec.route: only a Gateway sees headers and cookies"))

@@ -153,9 +153,9 @@ func gateway(s v1alpha1.AlgorithmSpec) field.ErrorList {
 func labels(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	errs := placement.Check(spec.Child("pod"), &s.Pod.Scheduling)
 	if s.Access != nil {
-		for i, c := range s.Access.From {
+		for i, c := range *s.Access {
 			for _, key := range slices.Sorted(maps.Keys(c.PodLabels)) {
-				errs = append(errs, metav1validation.ValidateLabelName(key, spec.Child("access", "from").Index(i).Child("podLabels"))...)
+				errs = append(errs, metav1validation.ValidateLabelName(key, spec.Child("access").Index(i).Child("podLabels"))...)
 			}
 		}
 	}

@@ -56,7 +56,8 @@ func StanzaOf(s *facts.Cluster, generation int) string {
 	if generation > 1 {
 		scope = fmt.Sprintf("%s-g%d", scope, generation)
 	}
-	return fmt.Sprintf("%s-%s", scope, s.VersionOf(generation))
+	// A stanza has no dots.
+	return fmt.Sprintf("%s-%s", scope, strings.ReplaceAll(s.VersionOf(generation), ".", "-"))
 }
 
 func repositoryOf(namespace, name string) string { return "/" + namespace + "/" + name }

@@ -38,8 +38,15 @@ func parallel(s *facts.Cluster) int64 {
 	return 0
 }
 
-// Deadline is how long a backup may take: as long as all data takes at the least rate of the platform, in whole hours.
-func Deadline(s *facts.Cluster) time.Duration { return max(leastDeadline, atLeastRate(s, 1)) }
+// Deadline is how long a backup may take: as long as all data takes at the least rate of the platform, in whole hours, and twice as long
+// where it is copied first.
+func Deadline(s *facts.Cluster) time.Duration {
+	times := int64(1)
+	if s.Traits.Backups.Copies {
+		times++
+	}
+	return max(leastDeadline, atLeastRate(s, times))
+}
 
 // VerifyDeadline is how long a verification may take. The program in its pod ends by itself half an hour earlier, to report why.
 func VerifyDeadline(s *facts.Cluster) time.Duration {

@@ -151,9 +151,11 @@ type Traits struct {
 	// MemoryParameter follows from the memory of a member and needs a restart.
 	MemoryParameter string
 
-	// BackupTool is the name of what takes backups, and BackupPort the name of the port where members and the host of a volume
-	// serve it.
+	// BackupTool is the name of what takes backups, and BackupPort the name of the port where the host of a volume serves it.
 	BackupTool, BackupPort string
+
+	// Backups is what the pods that take and verify backups need.
+	Backups Backups
 
 	// CoordinationPort is the name of the port where members talk to each other, if they do. PeersPort is the name of the port where
 	// their programs do.
@@ -188,13 +190,25 @@ type Ports struct {
 	// Peers is where the programs of members ask each other, if they do.
 	Peers int32
 
-	// Backup is where members and the host of a volume serve the backup tool. Repository is where that host takes requests
-	// for backups.
+	// Backup is where pods that take backups reach members, and where the host of a volume serves the backup tool. Repository is
+	// where that host takes requests for backups.
 	Backup, Repository int32
 
 	// Pause is where members ask poolers to wait, PoolerMetrics where Prometheus asks poolers.
 	Pause, PoolerMetrics int32
 }
+
+// Backups is what the pods that take and verify backups need.
+type Backups struct {
+	// Copies reports that a pod that takes a backup first copies the data of a member to a volume of its own, as large as a member's.
+	Copies bool
+
+	// Taking and Verifying are the memory of pods that do so with few processes. A pod with more processes may take more.
+	Taking, Verifying Memory
+}
+
+// Memory that a container requests, and the most that it may take.
+type Memory struct{ Request, Most resource.Quantity }
 
 // CommonNames of the certificates that the programs of a Database show each other. Each stands for other rights.
 type CommonNames struct{ Members, Backup, Repository, Pooler string }

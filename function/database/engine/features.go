@@ -7,22 +7,18 @@ type Feature string
 
 // Features, in the order of that table.
 const (
-	FeatureBackup       Feature = "backups and their verification (`backup`)"
-	FeatureSource       Feature = "start from a backup, or follow another Database (`from`, `promote`)"
-	FeatureRestore      Feature = "restore in place (`restore`)"
+	FeatureBackupVolume Feature = "backups on a volume (`backup.to.volume`)"
+	FeatureStandby      Feature = "follow another Database (`from.backup.follow`, `promote`)"
 	FeatureUpgrade      Feature = "upgrade to another version (`version`, `upgrade`)"
 	FeatureDurability   Feature = "other durability than `Synchronous` (`availability.durability`)"
 	FeaturePooler       Feature = "poolers (`pooler`)"
 	FeatureExtensions   Feature = "extensions (`extensions`)"
 	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
-	FeatureReinitialize Feature = "copy a member again on request (`reinitialize`)"
-	FeatureHooks        Feature = "hooks around changes (`maintenance.hooks`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
-		FeatureBackup, FeatureSource, FeatureRestore, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
-		FeatureReinitialize, FeatureHooks,
+		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
 	}
 }

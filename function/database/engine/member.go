@@ -2,7 +2,11 @@
 
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+)
 
 // Recorded is what the files of members keep of a Database for good.
 type Recorded struct {
@@ -35,7 +39,7 @@ type Member struct {
 	Replicators  []string
 
 	// Reinitialize is the request to copy a member again; nil without one.
-	Reinitialize *Reinitialize
+	Reinitialize *members.Reinitialize
 
 	// Backup says how backups are taken; nil when there never were any.
 	Backup *Backup
@@ -47,9 +51,6 @@ type Member struct {
 
 // A Slot keeps changes of a database until its consumer has read them.
 type Slot struct{ Name, Database, Plugin string }
-
-// Reinitialize is a request to copy a member again from the leader, once for each ID.
-type Reinitialize struct{ ID, Member string }
 
 // A Publication names the tables of a database whose changes can be read.
 type Publication struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/memory"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/release"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -26,8 +27,8 @@ type Facts struct {
 
 	Engine engine.Engine
 
-	// Release of this function, which tags our image.
-	Release string
+	// Release of this function, which our image is of, too.
+	Release release.Release
 
 	// Spec with its defaults.
 	Spec v1alpha1.DatabaseSpec

@@ -5,7 +5,6 @@ package facts
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -14,7 +13,7 @@ import (
 
 // Image of the members, for the desired version.
 type Image struct {
-	// Name with its tag, and what of it belongs to a revision: a tag that follows the version of the function does not.
+	// Name with its tag, and what of it belongs to a revision: a tag and a digest that follow the release of the function do not.
 	Name, Pinned string
 
 	Version inputv1alpha1.DatabaseVersion
@@ -29,11 +28,7 @@ func (s *Cluster) Find(version string) (Image, []string) {
 				versions = append(versions, v.Version)
 				continue
 			}
-			found := Image{Name: i.Image, Pinned: i.Image, Version: v}
-			if !strings.ContainsAny(i.Image[strings.LastIndex(i.Image, "/")+1:], ":@") {
-				found.Name += ":" + s.Release
-			}
-			return found, nil
+			return Image{Name: s.Release.Complete(i.Image), Pinned: i.Image, Version: v}, nil
 		}
 	}
 	slices.SortFunc(versions, s.Engine.CompareVersions)

@@ -125,5 +125,8 @@ func backupJobSpec(s *facts.Cluster) *applybatchv1.JobSpecApplyConfiguration {
 		pod.Containers[0].WithVolumeMounts(pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true))
 		pods.WithKey(s, pod)
 	}
+	if s.Traits.Backups.Copies {
+		withVolume(s, pod, backupLabels(&s.Names))
+	}
 	return jobSpec(pod, backupLabels(&s.Names), 2, backup.Deadline(s))
 }

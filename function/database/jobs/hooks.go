@@ -16,6 +16,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/decision"
@@ -80,7 +81,7 @@ func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 		WithResources(pods.Resources(resource.MustParse("10m"), resource.MustParse("32Mi"), resource.MustParse("128Mi")))
 	if st.SQL != nil {
 		consumer, _ := s.HookConsumer(st.MaintenanceHook)
-		c.WithEnv(env("SQL", st.SQL.Statement)).WithVolumeMounts(pods.Mount(names.VolumeHook, "/etc/capstan/connection", true))
+		c.WithEnv(env("SQL", st.SQL.Statement)).WithVolumeMounts(pods.Mount(names.VolumeHook, members.FolderConnection, true))
 		volumes = append(volumes, pods.SecretVolume(names.VolumeHook, s.Called(consumer.Name)))
 	} else {
 		c.WithEnv(env("URL", st.HTTP.URL), env("METHOD", st.HTTP.Method))

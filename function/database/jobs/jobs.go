@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/order"
 	"github.com/capstan-dev/capstan/function/database/pods"
 )
@@ -44,6 +45,15 @@ func once(s *facts.Cluster, name string, spec *applybatchv1.JobSpecApplyConfigur
 // podOf a Job, with one container. It is not started again in place, so that its log stays.
 func podOf(s *facts.Cluster, c *applycorev1.ContainerApplyConfiguration, volumes ...*applycorev1.VolumeApplyConfiguration) *applycorev1.PodSpecApplyConfiguration {
 	return pods.HardenedPod(s).WithRestartPolicy(corev1.RestartPolicyNever).WithContainers(pods.Hardened(c)).WithVolumes(volumes...)
+}
+
+// withVolume for the data, of the members' storage class and size, which is deleted with the pod: on the node's own disk the data would
+// take the room of other pods, and an eviction would end the Job.
+func withVolume(s *facts.Cluster, pod *applycorev1.PodSpecApplyConfiguration, labels map[string]string) {
+	pod.WithVolumes(applycorev1.Volume().WithName(names.VolumeData).WithEphemeral(applycorev1.EphemeralVolumeSource().
+		WithVolumeClaimTemplate(applycorev1.PersistentVolumeClaimTemplate().WithLabels(labels).WithSpec(pods.ClaimSpec(s)))))
+	pod.Containers[0].WithVolumeMounts(pods.Mount(names.VolumeData, "/data", false))
+	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 }
 
 // jobSpec with a number of pods that may fail before the Job does, and the time that it has for all of them.

@@ -8,6 +8,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/pods"
 )
@@ -16,31 +17,26 @@ const (
 	mebibyte = 1 << 20
 	// milliCPU that each process of the backup tool requests.
 	milliCPU = 100
-	// included processes are those that the least memory is enough for. Each further one gets perProcess.
+	// included processes are those that the memory of the engine is enough for. Each further one gets perProcess.
 	included, perProcess = 4, 64 * mebibyte
-	leastBackupMemory    = 512 * mebibyte
-	leastVerifyMemory    = 1024 * mebibyte
 	leastVerifyCPUs      = 2
 )
 
-// backupResources of a pod that takes a backup. Its processes send what members have compressed.
+// backupResources of a pod that takes a backup.
 func backupResources(s *facts.Cluster) *applycorev1.ResourceRequirementsApplyConfiguration {
-	return pods.Resources(requestedCPU(s), resource.MustParse("128Mi"), memoryFrom(s, leastBackupMemory))
+	return resources(s, s.Traits.Backups.Taking)
 }
 
 // verifyResources of a pod that verifies. A limit keeps it from taking the processors of members for hours.
 func verifyResources(s *facts.Cluster) *applycorev1.ResourceRequirementsApplyConfiguration {
-	cpus := resource.NewQuantity(max(leastVerifyCPUs, backup.Processes(s)), resource.DecimalSI)
-	r := pods.Resources(requestedCPU(s), resource.MustParse("512Mi"), memoryFrom(s, leastVerifyMemory))
-	(*r.Limits)[corev1.ResourceCPU] = *cpus
+	r := resources(s, s.Traits.Backups.Verifying)
+	(*r.Limits)[corev1.ResourceCPU] = *resource.NewQuantity(max(leastVerifyCPUs, backup.Processes(s)), resource.DecimalSI)
 	return r
 }
 
-func requestedCPU(s *facts.Cluster) resource.Quantity {
-	return *resource.NewMilliQuantity(milliCPU*backup.Processes(s), resource.DecimalSI)
-}
-
-// memoryFrom the least that there is for few processes.
-func memoryFrom(s *facts.Cluster, least int64) resource.Quantity {
-	return *resource.NewQuantity(least+max(0, backup.Processes(s)-included)*perProcess, resource.BinarySI)
+// resources of a pod with as many processes as a member has CPUs.
+func resources(s *facts.Cluster, m engine.Memory) *applycorev1.ResourceRequirementsApplyConfiguration {
+	n := backup.Processes(s)
+	most := resource.NewQuantity(m.Most.Value()+max(0, n-included)*perProcess, resource.BinarySI)
+	return pods.Resources(*resource.NewMilliQuantity(milliCPU*n, resource.DecimalSI), m.Request, *most)
 }

@@ -83,8 +83,7 @@ func verifyLabels(s *names.Names) map[string]string {
 	return s.PodLabels(s.Traits.App+"-verify", names.LabelVerificationOf)
 }
 
-// verifyJobSpec is one verification. It restores to a volume of the members' storage class and size, which is deleted with
-// its pod: on the node's own disk it would take the room of other pods, and an eviction would end it.
+// verifyJobSpec is one verification.
 func verifyJobSpec(s *facts.Cluster, id string) *applybatchv1.JobSpecApplyConfiguration {
 	command := []string{pods.MemberProgram, "verify"}
 	if id != "" {
@@ -100,17 +99,12 @@ func verifyJobSpec(s *facts.Cluster, id string) *applybatchv1.JobSpecApplyConfig
 		WithResources(verifyResources(s)).
 		WithVolumeMounts(
 			pods.Mount(names.VolumeTmp, "/tmp", false),
-			pods.Mount(names.VolumeData, "/data", false),
 			pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
 			pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true)),
 		pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
-		applycorev1.Volume().WithName(names.VolumeData).WithEphemeral(applycorev1.EphemeralVolumeSource().
-			WithVolumeClaimTemplate(applycorev1.PersistentVolumeClaimTemplate().
-				WithLabels(verifyLabels(&s.Names)).
-				WithSpec(pods.ClaimSpec(s)))),
 		pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
 		pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
-	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+	withVolume(s, pod, verifyLabels(&s.Names))
 	pods.WithKey(s, pod)
 	// A backup that fails once fails again. A pod that had to make room does not count.
 	return jobSpec(pod, verifyLabels(&s.Names), 0, backup.VerifyDeadline(s)).WithPodFailurePolicy(unlessEvicted())

@@ -37,7 +37,7 @@ func Rules(d *compose.Draft, s *facts.Cluster) {
 func alerts(s *facts.Cluster) []monitoringv1.Rule {
 	of := fmt.Sprintf("namespace=%q,database=%q", s.Namespace, s.Name)
 	full := fmt.Sprintf(`max by (persistentvolumeclaim) (1 - kubelet_volume_stats_available_bytes{%[1]s} / kubelet_volume_stats_capacity_bytes{%[1]s})`,
-		fmt.Sprintf(`namespace=%q,persistentvolumeclaim=~"data-%s[a-i]-0"`, s.Namespace, s.MemberPrefix()))
+		fmt.Sprintf(`namespace=%q,persistentvolumeclaim=~"data-%s[a-j]-0"`, s.Namespace, s.MemberPrefix()))
 	own := s.Engine.Alerts(engine.Watched{Series: of, Replicas: s.Spec.Replicas, LagSeconds: lagBound(s), Standby: s.Standby()})
 	volumes := []engine.Alert{
 		{

@@ -28,7 +28,7 @@ type Names struct {
 }
 
 // Letters of the members, in the order they are made.
-var Letters = strings.Split("abcdefghi", "")
+var Letters = strings.Split("abcdefghij", "")
 
 // Called is the name of an object of the Database.
 func (s *Names) Called(suffix string) string { return s.Name + "-" + suffix }

@@ -38,7 +38,7 @@ func MemberFile(s *facts.Cluster) engine.Member {
 		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
 	}
 	if r := s.Spec.Reinitialize; r != nil {
-		m.Reinitialize = &engine.Reinitialize{ID: r.ID, Member: r.Member}
+		m.Reinitialize = &members.Reinitialize{ID: r.ID, Member: r.Member}
 	}
 	r := s.Spec.Replication
 	if r == nil {

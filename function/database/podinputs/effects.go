@@ -188,6 +188,9 @@ var plainFields = map[string]string{
 	inputPullSecrets: "spec.imagePullSecrets",
 	inputPod:         "spec.pod",
 	inputPodMetadata: "spec.podMetadata",
+
+	backup.InputPlace: "spec.backup",
+	backup.InputKey:   "spec.backup.encryption",
 }
 
 // reloads are effects of another coordination of the members, which take effect at once.

@@ -184,7 +184,11 @@ func standbys(s *decision.Pass) xpv2.Condition {
 	case s.Standby():
 		return yes(v1alpha1.ReasonStandbyInSync, "another member has what the leader replayed, and can replace it at once")
 	default:
-		return yes(v1alpha1.ReasonStandbyInSync, "a standby can become the leader at once, with every acknowledged commit")
+		message := "a standby can become the leader at once, with every acknowledged commit"
+		if n := s.Spec.Replicas; s.Traits.Majority && n%2 == 0 {
+			message += fmt.Sprintf("; %d members survive the loss of %d, as %d do: an odd number is the better choice", n, (n-1)/2, n-1)
+		}
+		return yes(v1alpha1.ReasonStandbyInSync, message)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
-	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
@@ -35,10 +35,11 @@ func uses(s *facts.Cluster) []use {
 		}
 	}
 	spec := s.Spec
-	add(spec.Backup != nil, engine.FeatureBackup, "spec.backup", block)
-	add(spec.From != nil, engine.FeatureSource, "spec.from", block)
-	add(spec.Promote != nil, engine.FeatureSource, "spec.promote", block)
-	add(spec.Restore != nil, engine.FeatureRestore, "spec.restore", block)
+	add(backup.IsOnVolume(s), engine.FeatureBackupVolume, volumeField(s), block)
+	if from := spec.From; from != nil && from.Backup != nil {
+		add(from.Backup.Follow, engine.FeatureStandby, "spec.from.backup.follow", from.Backup.Follow)
+	}
+	add(spec.Promote != nil, engine.FeatureStandby, "spec.promote", block)
 	add(spec.Upgrade != nil, engine.FeatureUpgrade, "spec.upgrade", block)
 	data := s.DataVersion()
 	add(data != "" && s.Engine.CompareVersions(data, spec.Version) < 0, engine.FeatureUpgrade, "spec.version", spec.Version)
@@ -51,11 +52,15 @@ func uses(s *facts.Cluster) []use {
 	for i, c := range spec.Consumers {
 		add(c.Replication, engine.FeatureReplication, fmt.Sprintf("spec.consumers[%d].replication", i), c.Replication)
 	}
-	add(spec.Reinitialize != nil, engine.FeatureReinitialize, "spec.reinitialize", block)
-	for _, name := range compose.SortedKeys(s.AllHooks()) {
-		add(true, engine.FeatureHooks, name, block)
-	}
 	return all
+}
+
+// volumeField is the field that chooses a volume for backups. Where none does, the platform's settings have chosen it.
+func volumeField(s *facts.Cluster) string {
+	if b := s.Spec.Backup; b != nil && b.To != nil {
+		return "spec.backup.to.volume"
+	}
+	return "spec.backup"
 }
 
 // checkFeatures finds what a spec asks for and its engine does not have.

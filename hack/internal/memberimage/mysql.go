@@ -19,7 +19,7 @@ func MySQL() Image {
 		request: debian.Request{
 			Architectures: []string{"amd64", "arm64"},
 			Suites:        []string{"sid"},
-			Names:         common("mysql-server-core", "mysql-client-core", "prometheus-mysqld-exporter"),
+			Names:         common("mysql-server-core", "mysql-client-core", "prometheus-mysqld-exporter", "restic"),
 			Without: []string{
 				// Perl, and what only installs and configures packages on a machine.
 				"adduser", "debconf", "init-system-helpers", "passwd", "perl",
@@ -40,7 +40,7 @@ func MySQL() Image {
 			return series[:max(0, strings.LastIndex(series, "."))]
 		},
 		server: func(string) string { return "mysql-server-core" },
-		tools:  map[string]string{"prometheus-mysqld-exporter": "mysqld-exporter"},
+		tools:  map[string]string{"prometheus-mysqld-exporter": "mysqld-exporter", "restic": "restic"},
 		omitted: []string{
 			// A member is started by its own program, and its files are of use to the server alone.
 			`usr/bin/(ibd2sdi|innochecksum|my_print_defaults|myisam.*|mysqld_(multi|safe)|mysqldumpslow|perror)`,
@@ -50,6 +50,7 @@ func MySQL() Image {
 			// Messages are in English: logs are read by programs, too.
 			`usr/share/mysql/(bulgarian|czech|danish|dutch|estonian|french|german|greek|hungarian|italian|japanese|korean|norwegian.*)`,
 			`usr/share/mysql/(polish|portuguese|romanian|russian|serbian|slovak|spanish|swedish|ukrainian|mysql-log-rotate)`,
+			`usr/share/(fish|zsh)`,
 			`var/lib/prometheus`,
 		},
 		programs: []program{
@@ -62,6 +63,7 @@ func MySQL() Image {
 			{path: "usr/bin/mysqlbinlog", args: []string{"--character-sets-dir=%[1]s/usr/share/mysql/charsets"}},
 			{path: "usr/bin/mysqldump", args: clientArgs()},
 			{path: "usr/bin/prometheus-mysqld-exporter"},
+			{path: "usr/bin/restic"},
 		},
 	}
 }

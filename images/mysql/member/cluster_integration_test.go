@@ -68,6 +68,7 @@ type cluster struct {
 	letters []string
 	dynamic map[string]string
 	config  mysqlmember.Config
+	bucket  *store // nil without backups
 
 	apiDown atomic.Bool
 
@@ -218,13 +219,19 @@ group_replication_recovery_ssl_verify_server_cert=ON
 func (c *cluster) shared() {
 	c.t.Helper()
 	c.file("config/"+mysqlmember.FileServer, []byte(settings))
+	c.configure()
+	c.file("access/verifier", []byte(verifier(password)))
+	c.certificate()
+}
+
+// configure the members.
+func (c *cluster) configure() {
+	c.t.Helper()
 	raw, err := json.Marshal(c.config)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.file("config/"+mysqlmember.FileConfig, raw)
-	c.file("access/verifier", []byte(verifier(password)))
-	c.certificate()
 }
 
 // certificate of the members, a new one each time.
@@ -250,6 +257,16 @@ func (c *cluster) file(name string, content []byte) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path+".next", content, 0o644), os.Rename(path+".next", path)); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// folder that is mounted, which is empty unless there are files in it.
+func (c *cluster) folder(name string) string {
+	c.t.Helper()
+	path := filepath.Join(c.base, name)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
 }
 
 // compose the ConfigMap that members follow.
@@ -331,7 +348,12 @@ func (c *cluster) start(letter string) *running {
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
 			mysqlmember.FolderServer: mount("members"), mysqlmember.FolderAccess: mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
+			mysqlmember.FolderBackup: c.folder("bucket"), mysqlmember.FolderBackupKey: c.folder("bucket-key"),
+			mysqlmember.FolderSource: c.folder("source"), mysqlmember.FolderSourceKey: c.folder("source-key"),
 		},
+	}
+	if c.bucket != nil {
+		box.Mounts[mysqlmember.FolderBackup], box.Mounts[mysqlmember.FolderBackupKey] = mount("backup"), mount("backup-key")
 	}
 	host, port, _ := net.SplitHostPort(c.api) // see network
 	env := []string{

@@ -219,6 +219,16 @@ func (r *running) terminate(hook bool) {
 	}
 }
 
+// ended reports whether the container has.
+func (r *running) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // kill everything in the container at once.
 func (r *running) kill() {
 	_ = r.cmd.Process.Kill()

@@ -9,6 +9,15 @@
 // Before the pod stops, the kubelet lets it make another member the leader:
 //
 //	capstan-member handover
+//
+// A pod of its own takes backups with it, and another one restores the latest backup and proves that it is good:
+//
+//	capstan-member backup
+//	capstan-member verify
+//
+// A pod of its own runs SQL or sends a request around a change of members:
+//
+//	capstan-member hook
 package main
 
 import (
@@ -18,11 +27,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/member/outcome"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/agent"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/command"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
@@ -34,12 +44,12 @@ var version = "unknown"
 type cli struct {
 	Run      agent.Command    `cmd:"" default:"1"                                                               help:"Run the member until a signal ends it."`
 	Handover command.Handover `cmd:"" help:"Make another member the leader, if this one is and another is fit."`
+	Backup   command.Backup   `cmd:"" help:"Take a backup, in a pod of its own."`
+	Verify   command.Verify   `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
+	Hook     command.Hook     `cmd:"" help:"Run a hook of a change, in a pod of its own."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }
-
-// maxWords is what the kubelet keeps of a termination message, in bytes.
-const maxWords = 4096
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -50,34 +60,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("capstan-member"), kong.Description("Runs a member of a Database."),
-		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.Writers(stdout, stderr), kong.Vars{"connection": members.FolderConnection}, kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(log, layout.Version(version)))
 	if err != nil {
-		return die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))
+		return outcome.Die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))
 	}
 	selected, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited // help was requested
 	}
 	if err != nil {
-		return die(stderr, c.TerminationLog, fmt.Errorf("cannot understand the command line: %w: see capstan-member --help", err))
+		return outcome.Die(stderr, c.TerminationLog, fmt.Errorf("cannot understand the command line: %w: see capstan-member --help", err))
 	}
 	if err := selected.Run(); err != nil {
-		return die(stderr, c.TerminationLog, err)
+		return outcome.Die(stderr, c.TerminationLog, err)
 	}
 	return 0
-}
-
-func die(stderr io.Writer, file string, err error) int {
-	words := strings.ReplaceAll(err.Error(), "\n", " ")
-	if len(words) > maxWords {
-		words = strings.ToValidUTF8(words[:maxWords], "")
-	}
-	_, _ = fmt.Fprintln(stderr, words)
-	// The kubelet makes the file. Outside of pods there is none, and no need for one.
-	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_TRUNC, 0); err == nil { //nolint:gosec // It was named to us.
-		_, _ = f.WriteString(words)
-		_ = f.Close()
-	}
-	return 1
 }

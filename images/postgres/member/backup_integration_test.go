@@ -27,7 +27,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
+	"github.com/capstan-dev/capstan/images/member/outcome"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/test/outside"
 )
@@ -94,10 +94,10 @@ func (c *cluster) want(w pgmember.Config) {
 func archives(c *cluster) { c.server.Archives, c.server.Archiving = true, true }
 
 // backup as the pod of a CronJob takes it.
-func (c *cluster) backup() (command.Result, string) { return c.backupWithin(5 * time.Minute) }
+func (c *cluster) backup() (outcome.Backup, string) { return c.backupWithin(5 * time.Minute) }
 
 // backupWithin the deadline of its Job.
-func (c *cluster) backupWithin(deadline time.Duration) (command.Result, string) {
+func (c *cluster) backupWithin(deadline time.Duration) (outcome.Backup, string) {
 	c.t.Helper()
 	cert, key, err := c.ca.issue(pgmember.BackupCommonName, nil)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *cluster) backupWithin(deadline time.Duration) (command.Result, string) 
 		_ = os.Chown(filepath.Join(c.base, "client", name), 0, user)
 	}
 	raw := c.jobWithin(deadline, "backup", map[string]string{pgmember.FolderMembers: filepath.Join(c.base, "client")}, "backup")
-	var out command.Result
+	var out outcome.Backup
 	for line := range strings.SplitSeq(raw, "\n") {
 		if strings.HasPrefix(line, `{"label"`) {
 			_ = json.Unmarshal([]byte(line), &out)

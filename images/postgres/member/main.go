@@ -51,12 +51,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/member/outcome"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/agent"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/diverged"
@@ -83,9 +83,6 @@ type cli struct {
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }
 
-// maxWords is what the kubelet keeps of a termination message, in bytes.
-const maxWords = 4096
-
 func main() {
 	if diverged.IsRewind(os.Args[0]) {
 		os.Exit(diverged.Rewind(os.Getenv("CAPSTAN_VERSION"), os.Args[1:], os.Stdout, os.Stderr))
@@ -100,38 +97,24 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("capstan-member"), kong.Description("Runs a member of a Database."),
-		kong.Writers(stdout, stderr), kong.Vars{"connection": pgmember.FolderConnection}, kong.Exit(func(code int) { exited = code }),
+		kong.Writers(stdout, stderr), kong.Vars{"connection": members.FolderConnection}, kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(log, layout.Version(version)))
 	if err != nil {
-		return die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))
+		return outcome.Die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))
 	}
 	selected, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited // help was requested
 	}
 	if err != nil {
-		return die(stderr, c.TerminationLog, fmt.Errorf("cannot understand the command line: %w: see capstan-member --help", err))
+		return outcome.Die(stderr, c.TerminationLog, fmt.Errorf("cannot understand the command line: %w: see capstan-member --help", err))
 	}
 	err = selected.Run()
 	if errors.Is(err, command.ErrNotArchived) {
 		return 1 // which is no failure
 	}
 	if err != nil {
-		return die(stderr, c.TerminationLog, err)
+		return outcome.Die(stderr, c.TerminationLog, err)
 	}
 	return 0
-}
-
-func die(stderr io.Writer, file string, err error) int {
-	words := strings.ReplaceAll(err.Error(), "\n", " ")
-	if len(words) > maxWords {
-		words = strings.ToValidUTF8(words[:maxWords], "")
-	}
-	_, _ = fmt.Fprintln(stderr, words)
-	// The kubelet makes the file. Outside of pods there is none, and no need for one.
-	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_TRUNC, 0); err == nil { //nolint:gosec // It was named to us.
-		_, _ = f.WriteString(words)
-		_ = f.Close()
-	}
-	return 1
 }

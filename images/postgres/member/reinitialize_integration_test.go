@@ -24,7 +24,7 @@ func TestReinitialize(t *testing.T) {
 	before := c.asSuperuser(doubted, made)
 	request := func(id, letter, outcome string) {
 		t.Helper()
-		c.want(pgmember.Config{Reinitialize: &pgmember.Reinitialize{ID: id, Member: c.identify(letter).Name}})
+		c.want(pgmember.Config{Reinitialize: &members.Reinitialize{ID: id, Member: c.identify(letter).Name}})
 		took := c.eventually("outcome "+outcome, 2*time.Minute, func() bool {
 			r := c.report(letter).Reinitialize
 			return r.ID == id && r.Outcome == outcome
@@ -40,7 +40,7 @@ func TestReinitialize(t *testing.T) {
 	request("2", leader, members.ReinitializeRefused)
 	c.running(doubted).kill()
 	c.start(doubted)
-	c.want(pgmember.Config{Reinitialize: &pgmember.Reinitialize{ID: "1", Member: c.identify(doubted).Name}})
+	c.want(pgmember.Config{Reinitialize: &members.Reinitialize{ID: "1", Member: c.identify(doubted).Name}})
 	c.eventually("it follows again", time.Minute, func() bool { return c.ready("a", "b", "c") })
 	w.goesOn(15 * time.Second)
 	if again := c.asSuperuser(doubted, made); again != copied {

@@ -246,7 +246,7 @@ func read(server modelserver.Server, lines map[string]model.Vector) *Measures {
 	m.InFlight = Total(lines[modelserver.MeasureInFlight])
 	if len(lines[modelserver.MeasureInFlight]) == 0 {
 		m.InFlight = NoData(fmt.Sprintf(
-			"the pods run %s and expose no number of requests in flight: set spec.metrics.queries.inFlight", server.Name))
+			"the pods run %s and expose no number of requests in flight: set the query in-flight in spec.metrics.queries", server.Name))
 	}
 	m.Latency = Buckets(lines[modelserver.MeasureLatency], nil, server.Latency.Milliseconds)
 	switch {
@@ -295,7 +295,7 @@ func readTokens(server modelserver.Server, lines map[string]model.Vector, there 
 }
 
 func noFailures(server string) string {
-	return fmt.Sprintf("the pods run %s, which counts no failures: set spec.metrics.queries.failures", server)
+	return fmt.Sprintf("the pods run %s, which counts no failures: set the query failures in spec.metrics.queries", server)
 }
 
 // UncountedFailures is why the failures of a server's requests are not counted, or empty while they are or no server is known.
@@ -310,7 +310,7 @@ func UncountedFailures(server string, m *v1alpha1.MetricsParameters) string {
 // NoHistogram is why the latency of a server is unknown, and what to do.
 func NoHistogram(server modelserver.Server, remedy string) string {
 	if remedy == "" {
-		remedy = "set spec.metrics.queries.latency"
+		remedy = "set the query latency in spec.metrics.queries"
 	}
 	return fmt.Sprintf("the pods run %s and expose no histogram of the latency: %s", server.Name, remedy)
 }

@@ -32,7 +32,7 @@ const (
 const (
 	notRecorded = "Prometheus has recorded nothing about these pods: load the rules of package/monitoring, and see that it scrapes the pods, " +
 		"or set spec.metrics.queries"
-	noFailures = "no failures are recorded of these pods: their server counts none, or is not known: set spec.metrics.queries.failures"
+	noFailures = "no failures are recorded of these pods: their server counts none, or is not known: set the query failures in spec.metrics.queries"
 )
 
 // spent of an error budget within a window. Its reading is the share of bad requests.

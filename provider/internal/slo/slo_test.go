@@ -283,7 +283,7 @@ func TestSLO(t *testing.T) {
 			past:   past{server: "TorchServe", counts: evenly(pastCount{requests: 10_000}), age: month},
 			with:   latency,
 			want: v1alpha1.SLOObservation{
-				Verdict: v1alpha1.VerdictNoData, Message: "the pods run TorchServe and expose no histogram of the latency: set spec.metrics.queries.latency",
+				Verdict: v1alpha1.VerdictNoData, Message: "the pods run TorchServe and expose no histogram of the latency: set the query latency in spec.metrics.queries",
 			},
 		},
 		"Own": {

@@ -33,6 +33,8 @@ func (mySQL) Traits() engine.Traits {
 		Role:             "capstan:mysql-member",
 		Majority:         true,
 		MemoryParameter:  parameterBufferPool,
+		BackupTool:       "Capstan",
+		Backups:          backups,
 		CoordinationPort: "members",
 		PeersPort:        "peers",
 		Unmanaged:        mysqlmember.ReasonAccountsFailed,
@@ -42,8 +44,10 @@ func (mySQL) Traits() engine.Traits {
 		Ports: engine.Ports{
 			Client: mysqlmember.PortMySQL, Coordination: mysqlmember.PortMembers, Health: mysqlmember.PortHealth, Metrics: mysqlmember.PortMetrics,
 			Peers: mysqlmember.PortPeers,
+			// Data is copied where members replicate.
+			Backup: mysqlmember.PortMembers,
 		},
-		CommonNames: engine.CommonNames{Members: mysqlmember.MemberCommonName},
+		CommonNames: engine.CommonNames{Members: mysqlmember.MemberCommonName, Backup: mysqlmember.BackupCommonName},
 		Exporter: engine.Exporter{
 			Command: []string{"prometheus-mysqld-exporter"},
 			Args: []string{
@@ -136,7 +140,7 @@ func (mySQL) Filling(_, member string, v *observev1alpha1.VolumeReport) string {
 	}
 	switch v.Fill {
 	case observev1alpha1.FillWAL:
-		return fmt.Sprintf("binary logs fill the volume of %s: lower %s in spec.config", member, parameterBinlogExpiry)
+		return fmt.Sprintf("binary logs fill the volume of %s: with backups check the condition ArchiveHealthy, else lower %s in spec.config", member, parameterBinlogExpiry)
 	case observev1alpha1.FillData:
 		return "data fills it"
 	default:
@@ -144,5 +148,5 @@ func (mySQL) Filling(_, member string, v *observev1alpha1.VolumeReport) string {
 	}
 }
 
-// Coordinated reads nothing: no generation takes over from another one yet, and no person can pause failover.
+// Coordinated reads nothing: no generation of a later version copies another one, and no person can pause failover.
 func (mySQL) Coordinated(string) engine.Coordinated { return engine.Coordinated{} }

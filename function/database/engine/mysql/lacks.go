@@ -9,19 +9,16 @@ import (
 
 // lacking features, each with the reason and what to do instead.
 var lacking = map[engine.Feature]string{
-	engine.FeatureBackup: "Capstan takes no backups of MySQL yet: remove it, and dump the data from a CronJob of your own with a login of spec.consumers " +
-		"and mysqldump --single-transaction --set-gtid-purged=OFF",
-	engine.FeatureSource:  "Capstan has no backups of MySQL to begin with yet: remove it, and load a dump with a login of spec.consumers when the Database is ready",
-	engine.FeatureRestore: "Capstan has no backups of MySQL to restore yet: remove it, and load a dump with a login of spec.consumers",
+	engine.FeatureBackupVolume: "pgBackRest serves a volume of backups, and it knows PostgreSQL only; Capstan has no server of such a volume for MySQL yet: set " +
+		"spec.backup.to.connectionSecretRef to the Secret of a bucket, or remove spec.backup.to where the platform's settings choose a bucket",
+	engine.FeatureStandby: "members of MySQL do not follow the archive of another Database yet: remove it; to have its data in another cluster, restore the " +
+		"latest moment there with spec.from.backup when it is needed",
 	engine.FeatureUpgrade: "Capstan does not bring data of MySQL to another series yet: keep the version of the data, or make another Database of the other " +
 		"version and load a dump there",
-	engine.FeatureDurability:   "a group of MySQL acknowledges a commit when a majority of the members has it, and never otherwise: remove it, or set Synchronous",
-	engine.FeaturePooler:       "Capstan has no poolers for MySQL yet: remove it, and limit the connections in each client, or raise spec.config.max_connections",
-	engine.FeatureExtensions:   "MySQL has no extensions: remove it",
-	engine.FeatureReplication:  "Capstan gives consumers no changes of MySQL yet: remove it, and let the consumer read the tables, or write to an outbox table that it reads",
-	engine.FeatureReinitialize: "a member of MySQL copies the data by itself when it cannot follow: remove it; to copy a member anyway, remove its volume, see docs/database-runbook.md",
-	engine.FeatureHooks: "the image of MySQL does not run hooks yet: remove it, and run the statement or request yourself: set spec.maintenance.approval to Manual, " +
-		"and approve the change afterwards",
+	engine.FeatureDurability:  "a group of MySQL acknowledges a commit when a majority of the members has it, and never otherwise: remove it, or set Synchronous",
+	engine.FeaturePooler:      "Capstan has no poolers for MySQL yet: remove it, and limit the connections in each client, or raise spec.config.max_connections",
+	engine.FeatureExtensions:  "MySQL has no extensions: remove it",
+	engine.FeatureReplication: "Capstan gives consumers no changes of MySQL yet: remove it, and let the consumer read the tables, or write to an outbox table that it reads",
 }
 
 // Lacks is about the first form of this engine: what is not in it comes later.

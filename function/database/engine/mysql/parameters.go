@@ -57,6 +57,7 @@ const (
 	parameterRedo         = "innodb_redo_log_capacity"
 	parameterBinlogSize   = "max_binlog_size"
 	parameterBinlogExpiry = "binlog_expire_logs_seconds"
+	parameterBinlogPurge  = "binlog_expire_logs_auto_purge"
 	parameterIO           = "innodb_io_capacity"
 	parameterIOMax        = "innodb_io_capacity_max"
 	parameterZone         = "time_zone"

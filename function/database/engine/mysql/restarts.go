@@ -70,6 +70,8 @@ func fieldOf(r engine.Reload, parameter string) (field, cause string) {
 		return "spec.availability.profile", v1alpha1.ChangedBySpec
 	case parameterRedo, parameterBinlogSize:
 		return "spec.storage", v1alpha1.ChangedBySpec
+	case parameterBinlogPurge:
+		return "spec.backup.enabled", v1alpha1.ChangedBySpec
 	default:
 		return "capstan", v1alpha1.ChangedByCapstan
 	}

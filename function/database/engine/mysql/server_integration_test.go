@@ -74,6 +74,7 @@ func TestServerKnowsFile(t *testing.T) {
 	s := outside.MySQL(t, "localhost")
 	s.SQL("INSTALL PLUGIN group_replication SONAME 'group_replication.so'")
 	m := member("1Gi", 50, 100, nil)
+	m.Archives, m.Archiving = true, true
 	for _, name := range compose.SortedKeys(restarting(m)) {
 		if name == "default_time_zone" || name == "mysqlx" {
 			continue // Only a file has these names.
@@ -89,7 +90,7 @@ func TestServerKnowsFile(t *testing.T) {
 			continue
 		}
 		s.SQL("SET GLOBAL " + name + " = " + literal(later[name]))
-		if got := s.SQL("SELECT @@GLOBAL." + name)[0]; got != later[name] {
+		if got := s.SQL("SELECT variable_value FROM performance_schema.global_variables WHERE variable_name = '" + name + "'")[0]; got != later[name] {
 			t.Errorf("%s was set to %q, and is %q", name, later[name], got)
 		}
 	}

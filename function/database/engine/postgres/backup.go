@@ -2,7 +2,18 @@
 
 package postgres
 
-import "github.com/capstan-dev/capstan/apis/members"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/function/database/engine"
+)
+
+// backups are taken by processes that send what members have compressed. A verification runs a server over what it restored.
+var backups = engine.Backups{
+	Taking:    engine.Memory{Request: resource.MustParse("128Mi"), Most: resource.MustParse("512Mi")},
+	Verifying: engine.Memory{Request: resource.MustParse("512Mi"), Most: resource.MustParse("1Gi")},
+}
 
 // archiveTimeout is how long writes that do not fill a segment wait for the archive at most.
 const archiveTimeout = "60s"

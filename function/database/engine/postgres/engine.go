@@ -43,6 +43,7 @@ func (postgreSQL) Traits() engine.Traits {
 		MemoryParameter:  parameterBuffers,
 		BackupTool:       "pgBackRest",
 		BackupPort:       "pgbackrest",
+		Backups:          backups,
 		CoordinationPort: "patroni",
 		Unmanaged:        pgmember.ReasonRolesOrExtensionsFailed,
 		User:             999,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
@@ -28,7 +29,7 @@ func complete() engine.Member {
 			}, Processes: 4,
 		},
 		Slots: []engine.Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
-		Reinitialize: &engine.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
+		Reinitialize: &members.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
 		Publications: []engine.Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
 		From: &engine.Source{
 			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", Follow: true, At: &at,

@@ -7,7 +7,9 @@
 // or a Wakeup:
 //
 //	Supervisor       runs the server; others read the one that runs by Child
+//	Copier           lets the member be copied again on request; the Keeper and the Supervisor ask it
 //	Keeper           looks at the server and its group, and acts on it; all others read what it saw by Seen
+//	backups.Keeper   archives binary logs; nothing waits for it
 //	report.Reporter  takes reports from all, under a lock
 package agent
 
@@ -19,6 +21,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/health"
@@ -28,8 +31,10 @@ import (
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/backups"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/origin"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
@@ -57,8 +62,11 @@ func (c *Command) Run(ctx context.Context, log *slog.Logger, version layout.Vers
 			return fmt.Errorf("cannot prepare folders: %w", err)
 		}
 	}
-	// It is of a container that ended before, in the same pod.
+	// It is of a container that ended before, in the same pod, and so is what was on its way to the archive.
 	if err := os.Remove(layout.Stopping); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot prepare folders: %w", err)
+	}
+	if err := os.RemoveAll(layout.Scratch); err != nil {
 		return fmt.Errorf("cannot prepare folders: %w", err)
 	}
 	server, err := mysql.Own()
@@ -90,18 +98,26 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		reporter                                        = report.New(own, log, mysqlmember.ReasonServerEnded)
 		look, label, note, status, manage, set, request = loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(),
 			loop.NewWakeup(), loop.NewWakeup()
+		back = loop.NewWakeup()
 	)
 	copies := &certificate.Copies{
 		Members: mysqlmember.FolderMembers, Server: mysqlmember.FolderServer, Link: mysqlmember.FolderTLS, Settle: certificate.Settle,
 	}
+	filling := &Filling{
+		filler: origin.Filler{Series: c.Version, Server: os.Stderr, Log: log}, reporter: reporter, log: log, wake: loop.NewWakeup(),
+	}
 	supervisor := &Supervisor{
-		names: c.Names, copies: copies, server: server, pods: own, probes: probes, reporter: reporter, log: log,
+		filling: filling,
+		names:   c.Names, copies: copies, server: server, pods: own, probes: probes, reporter: reporter, log: log,
 		look: look, changed: []loop.Wakeup{look, label, status, set},
 	}
 	keeper := &Keeper{
-		names: c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
-		changed: []loop.Wakeup{label, note, status, manage, request},
+		filling: filling,
+		names:   c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
+		changed: []loop.Wakeup{label, note, status, manage, request, back},
 	}
+	copier := &Copier{names: c.Names, pods: own, store: store, seen: keeper.Seen, restart: supervisor.Restart, reporter: reporter, log: log}
+	supervisor.discard, keeper.away = copier.Discard, copier.Away
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
 	recorder := &Recorder{
 		pod: c.Pod, store: store, seen: keeper.Seen, unrecorded: keeper.Unrecorded, look: server.Look, prove: server.Prove, status: status, log: log,
@@ -109,6 +125,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	keeper.sat = recorder.Sat
 	configurer := &Configurer{child: supervisor.Child, seen: keeper.Seen, store: store, server: server, log: log, status: status, started: supervisor.Settings}
 	statusWriter := &StatusWriter{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: configurer.PendingRestart, log: log}
+	archive := backups.New(server, c.Names, func() bool { return supervisor.Child() != nil }, func() bool { return keeper.Seen().Role == members.RoleLeader }, reporter, log)
 	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look, note}}
 	last = func(ctx context.Context) {
 		keeper.publish(Seen{})
@@ -130,6 +147,8 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(set, configurer.once),
 		loop.Every(request, (&Switcher{pod: c.Pod, store: store, server: server, seen: keeper.Seen, log: log}).once),
 		loop.Every(nil, watcher.once),
+		loop.Every(back, archive.Once),
+		loop.Every(nil, copier.once),
 		loop.Every(nil, (&Refresher{copies: copies, child: supervisor.Child, server: server, manage: manage, log: log}).once),
 		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
 		loop.Every(nil, (&Watchdog{child: supervisor.Child, server: server, probes: probes, storage: &volume.Responder{Dir: mysqlmember.FolderVolume}, log: log}).once),

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/kube"
+	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
@@ -81,9 +83,14 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	others := maps.Clone(at.hosts)
 	delete(others, k.names.Name)
 	rec := at.rec
+	initialized := at.common.Initialized != "" || config.Begun
+	if name := k.restoredBy(rec); name != "" && !initialized && own.Empty() {
+		k.say(decision.Entry{Message: fmt.Sprintf("member %s restores a backup, and this one joins it", name)})
+		return decision.Wait, nil
+	}
 	e := decision.Enter(decision.Known{
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
-		Others: peers.Ask(ctx, k.names.Scope, others), Initialized: at.common.Initialized != "" || config.Begun, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
+		Others: peers.Ask(ctx, k.names.Scope, others), Initialized: initialized, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
 		GroupName: k.names.GroupName(config.Generation), Blind: at.blind,
 		Leader: layout.Member(rec.Leader), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted,
 	})
@@ -94,6 +101,11 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	case decision.Join:
 		return decision.Join, k.join(ctx, at, seat, group, own.Empty())
 	case decision.Begin:
+		if !initialized && own.Empty() {
+			if empty, err := k.first(ctx, config, rec); err != nil || !empty {
+				return decision.Wait, err
+			}
+		}
 		// Members that ask from now on wait for this one.
 		k.entering.Store(true)
 		defer k.entering.Store(false)
@@ -140,9 +152,7 @@ func (k *Keeper) around(ctx context.Context, config mysqlmember.Config) (at surr
 	if err != nil {
 		return at, err
 	}
-	for _, p := range list {
-		at.pods = append(at.pods, p.Member)
-	}
+	at.pods = membersOf(list)
 	at.hosts = hostsOf(at.pods, at.rec.View, config.Domain)
 	at.expected = slices.Sorted(maps.Keys(at.hosts))
 	if at.common.Initialized == "" && !config.Begun && config.Volumes != nil {
@@ -207,10 +217,19 @@ func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, gr
 	return k.server.Join(ctx, group, seeds, empty)
 }
 
+// membersOf are the names of members that have a pod.
+func membersOf(list []pods.Pod) []string {
+	found := make([]string, 0, len(list))
+	for _, p := range list {
+		found = append(found, p.Member)
+	}
+	return found
+}
+
 // hostsOf the members that have a pod or a seat, by name.
-func hostsOf(pods []string, view []record.Seat, domain string) map[string]string {
+func hostsOf(names []string, view []record.Seat, domain string) map[string]string {
 	hosts := map[string]string{}
-	for _, name := range pods {
+	for _, name := range names {
 		hosts[name] = layout.Host(name, domain)
 	}
 	for _, s := range view {

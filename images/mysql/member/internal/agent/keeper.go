@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/handover"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/origin"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
@@ -45,7 +46,7 @@ const (
 	frozen = 3 * time.Second
 	// onlineFor is how long a member has to be online before its failures are forgotten.
 	onlineFor = time.Minute
-	// aloneFor is how long a member stays in a group without a majority, if the group does not end by itself.
+	// aloneFor is how long a member stays in a group without a majority, or without a leader, if the group does not end by itself.
 	aloneFor = time.Minute
 )
 
@@ -53,6 +54,7 @@ const (
 var reasons = []string{
 	members.ReasonWaitingForMembers, members.ReasonWaitingForFormerLeader, mysqlmember.ReasonNoMajority,
 	mysqlmember.ReasonRecoveryNeedsDecision, mysqlmember.ReasonExtraTransactions, mysqlmember.ReasonLeftGroup,
+	members.ReasonBackupsExist, members.ReasonWaitingForBucket,
 }
 
 // Seen is what the Keeper saw at a moment.
@@ -83,7 +85,12 @@ type Keeper struct {
 	pods     *pods.Client
 	store    *record.Client
 	reporter *report.Reporter
+	// filling restores the backup that a Database begins with, and existing looks for backups under the name of one that begins empty.
+	filling  *Filling
+	existing origin.Existing
 	log      *slog.Logger
+	// away reports that the member has to leave its group, and to stay out of it.
+	away func() bool
 	// changed are called when something else is seen.
 	changed []loop.Wakeup
 
@@ -218,6 +225,11 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	k.publish(s)
 	k.reporter.Change(func(r *members.Report) { r.Version = l.Version })
 	switch {
+	case k.away() && own.State == decision.Outside:
+		return lookEvery
+	case k.away() && own.State != decision.Failed && own.Role != decision.Primary:
+		k.leave(ctx, "it is copied again, as requested")
+		return soonAgain
 	case own.State == decision.Failed:
 		k.leave(ctx, "the group let this member go")
 		// It may have failed to copy data or to apply it, and may do so again.

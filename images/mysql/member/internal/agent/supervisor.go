@@ -43,7 +43,10 @@ type Supervisor struct {
 	pods     *pods.Client
 	probes   *health.State
 	reporter *report.Reporter
+	filling  *Filling
 	log      *slog.Logger
+	// discard the data before a server starts on it, if it is to be copied again.
+	discard func(context.Context) error
 	// look is called when the server says something of the group, and changed when it starts or has ended.
 	look    loop.Wakeup
 	changed []loop.Wakeup
@@ -52,6 +55,8 @@ type Supervisor struct {
 	child    atomic.Pointer[process.Child]
 	settings atomic.Pointer[string]
 	state    atomic.Pointer[string]
+	// again reports that the server ends because it has to start again.
+	again atomic.Bool
 }
 
 // Child is the server that runs; nil if none does.
@@ -73,6 +78,18 @@ func (s *Supervisor) State() string {
 	return members.StateStopped
 }
 
+// Restart the server, if one runs.
+func (s *Supervisor) Restart() {
+	child := s.Child()
+	if child == nil {
+		return
+	}
+	s.again.Store(true)
+	if err := child.Signal(syscall.SIGTERM); err != nil {
+		s.log.Error("cannot stop the server", "error", err)
+	}
+}
+
 // become another state, and wake those whom it is news to.
 func (s *Supervisor) become(state string, child *process.Child) {
 	s.state.Store(&state)
@@ -88,6 +105,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for s.hold(ctx) {
 		begun := time.Now()
 		s.become(members.StateStarting, nil)
+		s.filling.Run(ctx)
 		child, err := s.start(ctx)
 		if err == nil {
 			s.become(members.StateRunning, child)
@@ -98,8 +116,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
+		if s.filling.requested.Load() {
+			continue
+		}
 		if server.WantsAgain(err) {
 			s.log.Info("the server copied data, and starts again")
+			continue
+		}
+		if s.again.Swap(false) {
+			s.log.Info("the server stopped, and starts again")
 			continue
 		}
 		state := members.StateCrashed
@@ -135,6 +160,12 @@ func (s *Supervisor) start(ctx context.Context) (*process.Child, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := clearRestore(); err != nil {
+		return nil, fmt.Errorf("cannot remove what is left of a restore: %w", err)
+	}
+	if err := s.discard(ctx); err != nil {
+		return nil, err
+	}
 	if err := server.Make(ctx); err != nil {
 		return nil, err
 	}
@@ -154,6 +185,12 @@ func (s *Supervisor) wait(ctx context.Context, child *process.Child) {
 		select {
 		case <-child.Done():
 			return
+		case <-s.filling.wake:
+			if s.filling.requested.Load() {
+				// It is in no group, and has no data worth a handover.
+				child.Stop(syscall.SIGTERM, time.Minute)
+				return
+			}
 		case <-healthy.C:
 			s.reporter.Clear(mysqlmember.ReasonServerEnded)
 		case <-ctx.Done():

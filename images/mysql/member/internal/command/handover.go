@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command has the program that the kubelet calls beside a member, in its container.
+// Package command has the programs beside the one that runs a member: what the kubelet calls in its container, and those in pods of their own.
 package command
 
 import (

@@ -168,7 +168,7 @@ func (k Known) join(group gtid.Set, called string) Entry {
 		return Entry{What: Join, GroupName: called}
 	}
 	return wait(mysqlmember.ReasonExtraTransactions, fmt.Sprintf("this member has transactions that the group does not have, and stays out of it: %s. "+
-		"Save from it what is needed, then remove the volume and its pod: the member begins again with the data of the group", extra))
+		"Save from it what is needed, then copy the member again by spec.reinitialize: it gets the data of the group", extra))
 }
 
 // begin a group when no member is in one.

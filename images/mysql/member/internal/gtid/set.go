@@ -167,3 +167,15 @@ func (s Set) String() string {
 	}
 	return strings.Join(parts, ",")
 }
+
+// MarshalText is String, for JSON.
+func (s Set) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText is Parse, for JSON.
+func (s *Set) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	if err == nil {
+		*s = parsed
+	}
+	return err
+}

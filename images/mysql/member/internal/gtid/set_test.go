@@ -3,6 +3,7 @@
 package gtid
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,4 +96,22 @@ func FuzzSets(f *testing.F) {
 			t.Errorf("%q and %q contradict each other", a, b)
 		}
 	})
+}
+
+func TestFromAndText(t *testing.T) {
+	const server = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+	raw := []byte(`"` + server + `:1-5:payroll:7"`)
+	var s Set
+	if err := json.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(s); err != nil || string(got) != string(raw) {
+		t.Errorf("a set as JSON: got %s, %v", got, err)
+	}
+	if !s.From(server) || s.From("00000000-71ca-11e1-9e33-c80aa9429562") || (Set{}).From(server) {
+		t.Error("a set has transactions of those who numbered them, and of nobody else")
+	}
+	if err := json.Unmarshal([]byte(`"nonsense"`), &s); err == nil || s.Empty() {
+		t.Errorf("nonsense changed the set to %s: %v", s, err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
 
 // Programs of the image, and data that comes with it.
@@ -38,17 +39,48 @@ const (
 	Mark = mysqlmember.FolderVolume + "/capstan.json"
 	// Fresh is where data is made. It is renamed to the data folder when it is whole.
 	Fresh = mysqlmember.FolderData + ".new"
+	// Archive is how archiving is.
+	Archive = mysqlmember.FolderVolume + "/archive.json"
+	// Former is in data that a copy replaces, so that its absence proves the copy.
+	Former = mysqlmember.FolderData + "/capstan.reinitialize"
+	// Reinitialized is the last request to copy this member again, and what became of it.
+	Reinitialized = mysqlmember.FolderVolume + "/reinitialized.json"
 	// Temporary is for what queries sort and copy.
 	Temporary = mysqlmember.FolderVolume + "/tmp"
 	// Settings is the configuration that the server runs with.
 	Settings = mysqlmember.FolderPrivate + "/my.cnf"
-	// FreshSocket is where a server listens while its data is made.
-	FreshSocket = mysqlmember.FolderPrivate + "/fresh.sock"
 	// Hosts are where other members were last, for a time without the API server.
 	Hosts = mysqlmember.FolderPrivate + "/hosts.json"
 	// Stopping is written when the pod is about to stop. It holds what became of the handover.
 	Stopping = mysqlmember.FolderPrivate + "/stopping"
 )
+
+// Scratch is for files of a repository that are of no use after the program ends.
+const Scratch = mysqlmember.FolderVolume + "/scratch"
+
+// Verification is the object with the results of verifications of a stanza. The leader reads them there, because the pod that verifies reaches
+// nothing else.
+func Verification(b mysqlmember.Backup) string { return "verification/" + b.Stanza }
+
+// RestorePoints is the object with the restore points of all stanzas.
+const RestorePoints = "restore-points"
+
+// Repository of the backups of a Database.
+func Repository(b mysqlmember.Backup) repository.Place {
+	return place(b.Path, b.Stanza, mysqlmember.FolderBackup, mysqlmember.FolderBackupKey, b.Encrypted)
+}
+
+// Source is the repository of the backup that a generation begins with.
+func Source(s mysqlmember.Source) repository.Place {
+	return place(s.Path, s.Stanza, mysqlmember.FolderSource, mysqlmember.FolderSourceKey, s.Encrypted)
+}
+
+func place(path, stanza, secret, key string, encrypted bool) repository.Place {
+	if !encrypted {
+		key = ""
+	}
+	return repository.Place{Path: path, Stanza: stanza, Secret: secret, Key: key, Scratch: Scratch}
+}
 
 // Version of the program.
 type Version string

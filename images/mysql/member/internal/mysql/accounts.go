@@ -16,12 +16,16 @@ import (
 
 // FirstAccounts makes the accounts of fresh data, which is not in a group yet: the program's, by the user of the container, and the one of members, by their
 // certificate. They are in no binary log, so that the member has no transaction of its own. No program logs in as root.
+//
+// Data that comes from a backup has them, as they were then, and they are made as they have to be today.
 func (s *Server) FirstAccounts(ctx context.Context) error {
 	own, members := mysqlmember.AccountMember+"@localhost", mysqlmember.AccountReplication+"@'%'"
+	program := own + " IDENTIFIED WITH auth_socket AS " + text(mysqlmember.UserServer) + " ACCOUNT UNLOCK"
+	replication := members + " IDENTIFIED BY '' REQUIRE SUBJECT " + text("/CN="+mysqlmember.MemberCommonName) + " ACCOUNT UNLOCK"
 	return s.Do(ctx, "make the first accounts", "SET SESSION sql_log_bin = OFF",
-		"CREATE USER "+own+" IDENTIFIED WITH auth_socket AS "+text(mysqlmember.UserServer),
+		"CREATE USER IF NOT EXISTS "+program, "ALTER USER "+program,
 		"GRANT ALL ON *.* TO "+own+" WITH GRANT OPTION",
-		"CREATE USER "+members+" IDENTIFIED BY '' REQUIRE SUBJECT "+text("/CN="+mysqlmember.MemberCommonName),
+		"CREATE USER IF NOT EXISTS "+replication, "ALTER USER "+replication,
 		// Without SYSTEM_USER the platform's account could drop it.
 		"GRANT REPLICATION SLAVE, CONNECTION_ADMIN, SERVICE_CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM, SYSTEM_USER ON *.* TO "+members,
 		"ALTER USER root@localhost IDENTIFIED WITH auth_socket ACCOUNT LOCK")
@@ -53,6 +57,11 @@ func (s *Server) Accounts(ctx context.Context, verifier string) error {
 			return err
 		}
 		statements = append(statements, missing...)
+		copies, err := s.backupAccount(ctx, c)
+		if err != nil {
+			return err
+		}
+		statements = append(statements, copies...)
 		there, err = ask(ctx, c, &has, "SELECT plugin FROM mysql.user WHERE user = ? AND host = 'localhost'", mysqlmember.AccountExporter)
 		if err != nil {
 			return err
@@ -60,8 +69,7 @@ func (s *Server) Accounts(ctx context.Context, verifier string) error {
 		if !there {
 			statements = append(statements, "CREATE USER "+exporter+" IDENTIFIED WITH auth_socket AS "+text(mysqlmember.UserExporter)+" WITH MAX_USER_CONNECTIONS 3")
 		}
-		missing, err = grants(ctx, c, mysqlmember.AccountExporter, "localhost",
-			[]string{"GRANT PROCESS, REPLICATION CLIENT ON *.* TO " + exporter, "GRANT SELECT ON performance_schema.* TO " + exporter})
+		missing, err = grants(ctx, c, mysqlmember.AccountExporter, "localhost", mysqlmember.ExporterRights())
 		if err != nil {
 			return err
 		}
@@ -72,6 +80,30 @@ func (s *Server) Accounts(ctx context.Context, verifier string) error {
 		}
 		return nil
 	})
+}
+
+// backupAccount returns the statements that are needed for the account that copies the data of a member, by the certificate of backups.
+// SERVICE_CONNECTION_ADMIN lets it in at the port of members, and SYSTEM_USER protects it from the account of the platform. It sees no
+// data but by a copy of all.
+func (s *Server) backupAccount(ctx context.Context, c *sql.Conn) ([]string, error) {
+	account := mysqlmember.AccountBackup + "@'%'"
+	subject := "/CN=" + mysqlmember.BackupCommonName
+	var has string
+	there, err := ask(ctx, c, &has, "SELECT CONVERT(x509_subject USING utf8mb4) FROM mysql.user WHERE user = ? AND host = '%' AND account_locked = 'N'", mysqlmember.AccountBackup)
+	if err != nil {
+		return nil, err
+	}
+	var statements []string
+	if !there || has != subject {
+		with := account + " IDENTIFIED BY '' REQUIRE SUBJECT " + text(subject) + " PASSWORD EXPIRE NEVER ACCOUNT UNLOCK"
+		statements = append(statements, "CREATE USER IF NOT EXISTS "+with, "ALTER USER "+with)
+	}
+	rights := []string{"GRANT BACKUP_ADMIN, SERVICE_CONNECTION_ADMIN, SYSTEM_USER ON *.* TO " + account}
+	for _, table := range []string{"replication_group_members", "replication_group_member_stats", "replication_connection_status"} {
+		rights = append(rights, "GRANT SELECT ON performance_schema."+table+" TO "+account)
+	}
+	missing, err := grants(ctx, c, mysqlmember.AccountBackup, "%", rights)
+	return append(statements, missing...), err
 }
 
 // grants returns the statements to run for an account: all of them if it lacks anything that they grant or has something that they revoke.

@@ -5,9 +5,12 @@ package mysql
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,12 +26,21 @@ type Server struct{ db *sql.DB }
 var ErrNoAnswer = errors.New("the server does not answer")
 
 // sessions at a time: what the loops of the program need.
-const sessions = 8
+const sessions = 10
 
 // At a socket, the Server for an account that logs in without a password.
-func At(socket, account string) (*Server, error) {
+func At(socket, account string) (*Server, error) { return open("unix", socket, account, nil) }
+
+// Of a member, the Server for an account that logs in by its certificate, at the port of members.
+func Of(host, account string, identity *tls.Config) (*Server, error) {
+	identity = identity.Clone()
+	identity.ServerName = host
+	return open("tcp", net.JoinHostPort(host, strconv.Itoa(mysqlmember.PortMembers)), account, identity)
+}
+
+func open(network, address, account string, identity *tls.Config) (*Server, error) {
 	cfg := driver.NewConfig()
-	cfg.User, cfg.Net, cfg.Addr = account, "unix", socket
+	cfg.User, cfg.Net, cfg.Addr, cfg.TLS = account, network, address, identity
 	cfg.Timeout = 2 * time.Second
 	cfg.MultiStatements, cfg.InterpolateParams = true, true
 	cfg.Logger = &driver.NopLogger{} // what it has to say is in errors

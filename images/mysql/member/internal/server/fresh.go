@@ -6,25 +6,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/durable"
-	"github.com/capstan-dev/capstan/images/member/loop"
-	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 )
 
-// freshLimit is how long a server may take to begin on data that was just made.
-const freshLimit = 2 * time.Minute
+const (
+	// freshLimit is how long a server may take to begin on data that was just made, and freshMemory what it takes for pages.
+	freshLimit  = 2 * time.Minute
+	freshMemory = 64 << 20
+)
 
 // Make data where there is none, with the first accounts and no transaction. It is there as a whole or not at all.
 //
@@ -37,52 +36,53 @@ func Make(ctx context.Context) error {
 	if err := os.RemoveAll(layout.Fresh); err != nil {
 		return fmt.Errorf("cannot make data: %w", err)
 	}
-	// No client comes by the network, and certificates of its own are of no use.
-	own := []string{"--no-defaults", "--datadir=" + layout.Fresh, "--auto-generate-certs=OFF", "--caching-sha2-password-auto-generate-rsa-keys=OFF"}
-	if said, err := process.Run(ctx, "", layout.Server, append(own, "--initialize-insecure")...); err != nil {
-		return fmt.Errorf("cannot make data: %w: %s", err, process.Tail(said, 500))
-	}
-	args := append(slices.Clone(own), "--skip-networking", "--mysqlx=OFF", "--skip-log-bin", "--secure-file-priv=NULL", "--socket="+layout.FreshSocket,
-		"--pid-file="+layout.FreshSocket+".pid", "--group-replication-start-on-boot=OFF")
-	for _, p := range plugins {
-		args = append(args, "--plugin-load-add="+p)
-	}
-	var said strings.Builder
-	cmd := exec.Command(layout.Server, args...)
-	cmd.Stdout, cmd.Stderr = &said, &said
-	child, err := process.Begin(cmd)
-	if err != nil {
+	if err := Initialize(ctx, layout.Fresh); err != nil {
 		return err
 	}
-	err = accounts(ctx, child)
-	child.Stop(syscall.SIGTERM, time.Minute)
-	if err = errors.Join(err, child.Err()); err != nil {
-		return fmt.Errorf("cannot make data: %w: %s", err, process.Tail(said.String(), 500))
+	ctx, cancel := context.WithTimeout(ctx, freshLimit)
+	defer cancel()
+	// The rights that members need are known to the server with their plugins only.
+	fresh := Scratch{
+		Data: layout.Fresh, Folder: mysqlmember.FolderPrivate, Account: "root", Memory: freshMemory, Plugins: plugins, Log: io.Discard,
+		Settings: []string{"group-replication-start-on-boot=OFF", "super-read-only=OFF"},
 	}
-	// An empty folder would be in the way.
-	if err := os.Remove(mysqlmember.FolderData); err != nil && !errors.Is(err, os.ErrNotExist) {
+	running, err := fresh.Start(ctx)
+	if err != nil {
 		return fmt.Errorf("cannot make data: %w", err)
 	}
-	if err := os.Rename(layout.Fresh, mysqlmember.FolderData); err != nil {
+	if err := running.FirstAccounts(ctx); err != nil {
+		running.Kill()
+		return fmt.Errorf("cannot make data: %w: %s", err, running.Cause())
+	}
+	if err := running.Stop(); err != nil {
+		return fmt.Errorf("cannot make data: %w", err)
+	}
+	if err := Tidy(layout.Fresh); err != nil {
+		return err
+	}
+	return Install(layout.Fresh)
+}
+
+// Install data that is whole as the member's. It is there as a whole or not at all, also after a loss of power.
+func Install(whole string) error {
+	if err := sync(whole); err != nil {
+		return fmt.Errorf("cannot bring data to the disk: %w", err)
+	}
+	// What is in the way is an empty folder, or data that this is to replace.
+	if err := os.RemoveAll(mysqlmember.FolderData); err != nil {
+		return fmt.Errorf("cannot make data: %w", err)
+	}
+	if err := os.Rename(whole, mysqlmember.FolderData); err != nil {
 		return fmt.Errorf("cannot make data: %w", err)
 	}
 	return durable.Sync(filepath.Dir(mysqlmember.FolderData))
 }
 
-// accounts of data that a server was just started on.
-func accounts(ctx context.Context, child *process.Child) error {
-	s, err := mysql.At(layout.FreshSocket, "root")
+// sync brings all that was written to the file system of a folder to the disk.
+func sync(folder string) error {
+	d, err := os.Open(filepath.Clean(folder))
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	ctx, cancel := context.WithTimeout(ctx, freshLimit)
-	defer cancel()
-	for {
-		err := s.FirstAccounts(ctx)
-		if err == nil || !errors.Is(err, mysql.ErrNoAnswer) || ctx.Err() != nil || child.Ended() {
-			return err
-		}
-		loop.Sleep(ctx, 100*time.Millisecond)
-	}
+	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close()) //nolint:gosec // Descriptors are small.
 }

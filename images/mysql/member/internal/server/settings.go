@@ -50,6 +50,10 @@ func Settings(n layout.Names, c mysqlmember.Config, base string) (string, error)
 	}
 	own = append(own, [2]string{"group_replication_group_name", n.GroupName(c.Generation)},
 		[2]string{"group_replication_local_address", layout.Inner(host)})
+	if c.Backup != nil && c.Backup.Enabled {
+		// Binary logs stay until the archive has them. The program removes them, also at a start.
+		own = append(own, [2]string{"binlog_expire_logs_auto_purge", "OFF"})
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n[mysqld]\n", strings.TrimSuffix(base, "\n"))
 	for _, o := range own {

@@ -38,6 +38,13 @@ func TestSettings(t *testing.T) {
 		t.Errorf("generations share the id %s or the group %s: a server skips events of its own id, and two histories would share transactions",
 			b["server_id"], b["group_replication_group_name"])
 	}
+	for enabled, want := range map[bool]string{true: "OFF", false: ""} {
+		c := mysqlmember.Config{Generation: 1, Backup: &mysqlmember.Backup{Enabled: enabled}}
+		file, err := Settings(n, c, "[mysqld]\nport=3306\n")
+		if got := Parameters(file)["binlog_expire_logs_auto_purge"]; err != nil || got != want {
+			t.Errorf("with backups %t a server purges its binary logs at its start: %q (%v), want %q", enabled, got, err, want)
+		}
+	}
 	for _, name := range []string{"orders-db", "orders-db-q", "orders-db-A"} {
 		if _, err := Settings(layout.Names{Name: name}, mysqlmember.Config{Generation: 1}, ""); err == nil {
 			t.Errorf("a server has an id for the name %q", name)

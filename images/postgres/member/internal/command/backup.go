@@ -4,16 +4,15 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/outcome"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/repository"
@@ -29,16 +28,6 @@ type Backup struct {
 	Output string `default:"/dev/termination-log" env:"TERMINATION_LOG"                           help:"File that the result is written to as well." hidden:""`
 }
 
-// A Result of a backup, as one line of JSON.
-type Result struct {
-	Label string    `json:"label"`
-	Type  string    `json:"type"`
-	Size  int64     `json:"size"`
-	Added int64     `json:"added"`
-	Began time.Time `json:"began"`
-	Ended time.Time `json:"ended"`
-}
-
 // Run takes the backup and removes those that are older than the Database keeps them.
 func (c *Backup) Run(ctx context.Context, log *slog.Logger) error {
 	w, err := layout.ReadConfig()
@@ -52,68 +41,59 @@ func (c *Backup) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("cannot report the backup: %w", err)
-	}
-	if f, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_TRUNC, 0); err == nil {
-		_, _ = f.Write(line)
-		_ = f.Close()
-	}
-	_, _ = fmt.Fprintln(io.Writer(os.Stdout), string(line))
-	return nil
+	return outcome.Print(os.Stdout, c.Output, r)
 }
 
 // take the backup here, or let the host of the volume take it.
-func (c *Backup) take(ctx context.Context, log *slog.Logger, s pgmember.Backup) (Result, error) {
+func (c *Backup) take(ctx context.Context, log *slog.Logger, s pgmember.Backup) (outcome.Backup, error) {
 	tls := pgbackrest.Identity(pgmember.FolderMembers)
 	if s.Repository != "" && !pgbackrest.IsBucket(pgmember.FolderBackup) {
 		log.Info("asking for a backup", "host", s.Repository, "stanza", s.Stanza)
-		var r Result
+		var r outcome.Backup
 		err := repository.Take(ctx, tls, s, &r)
 		return r, err
 	}
 	bucket, err := pgbackrest.Configured(s)
 	if err != nil {
-		return Result{}, err
+		return outcome.Backup{}, err
 	}
 	folders := pgbackrest.Folders{Data: pgmember.FolderData, Socket: pgmember.FolderSocket, Lock: filepath.Join(c.Folder, "lock")}
 	run, err := pgbackrest.Host(s, bucket, folders, tls, layout.PgBackRest).Runner(filepath.Join(c.Folder, "pgbackrest.conf"))
 	if err != nil {
-		return Result{}, err
+		return outcome.Backup{}, err
 	}
 	return take(ctx, log, run, s)
 }
 
 // take a backup of the stanza, which is made if there is none.
-func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgmember.Backup) (Result, error) {
+func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgmember.Backup) (outcome.Backup, error) {
 	stanza := "--stanza=" + s.Stanza
 	all, err := run.Info(ctx, s.Stanza)
 	if err != nil {
-		return Result{}, err
+		return outcome.Backup{}, err
 	}
 	// To make it locks out who archives, or is locked out by them. One of other data is refused by the backup: what is there is
 	// never overwritten.
 	if pgbackrest.Missing(all) {
 		if _, err := run.Run(ctx, "stanza-create", stanza); err != nil {
-			return Result{}, err
+			return outcome.Backup{}, err
 		}
 	}
 	kind := next(all, s, time.Now())
 	log.Info("taking a backup", "type", kind, "stanza", s.Stanza)
 	if _, err := run.Run(ctx, "backup", stanza, "--type="+kind); err != nil {
-		return Result{}, err
+		return outcome.Backup{}, err
 	}
 	all, err = run.Info(ctx, s.Stanza)
 	if err != nil {
-		return Result{}, err
+		return outcome.Backup{}, err
 	}
 	last, ok := pgbackrest.Latest(all).Last()
 	if !ok {
-		return Result{}, fmt.Errorf("the backup ended, and %s has none: see whether something else removes what is there", pgbackrest.Place(s.Repository))
+		return outcome.Backup{}, fmt.Errorf("the backup ended, and %s has none: see whether something else removes what is there", pgbackrest.Place(s.Repository))
 	}
 	expireFormer(ctx, log, run, s, pgbackrest.Latest(all), time.Now())
-	return Result{
+	return outcome.Backup{
 		Label: last.Label, Type: last.Type, Size: last.Info.Size, Added: last.Info.Repository.Delta, Began: last.Began(), Ended: last.Ended(),
 	}, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/health"
 	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/outcome"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
@@ -156,7 +157,7 @@ func (h *repositoryHost) ready(ctx context.Context) (bool, error) {
 
 // take a backup of members that are reached by their names.
 func (h *repositoryHost) take(ctx context.Context, s pgmember.Backup) (any, error) {
-	var r Result
+	var r outcome.Backup
 	err := h.with(s, func(run pgbackrest.Runner) (err error) {
 		r, err = take(ctx, h.log, run, s)
 		return err

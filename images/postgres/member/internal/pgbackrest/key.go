@@ -4,23 +4,13 @@ package pgbackrest
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
-	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
-
-// A key has so many characters. The least are what 16 random bytes take in base64: pgBackRest derives the cipher's key with a
-// single hash, which does nothing for one that can be guessed.
-const leastKey, mostKey = 24, 1024
-
-// printable ASCII in one line. Others would be cut or take part in the configuration's form.
-var printable = regexp.MustCompile(`^[ -~]*$`)
 
 // garbled is what pgBackRest says of an information file that does not open with the key it has, or needs one and none is. It
 // quotes what it took for the file's first line, which is other bytes each time. Of other files it says what is locked.
@@ -68,27 +58,6 @@ func Read(dir, server string) (Repository, error) {
 func IsBucket(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "endpoint"))
 	return err == nil
-}
-
-// readKey from a file. What is wrong with it is reported without a word of it.
-func readKey(file string) (string, error) {
-	raw, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", &NotReady{
-			Message: "the Secret with the key that backups are encrypted with is not there, or has no such value: bring it back", Key: members.KeyMissing,
-		}
-	}
-	if err != nil {
-		return "", fmt.Errorf("cannot read the key of backups: %w", err)
-	}
-	text := strings.TrimSpace(string(raw))
-	if n := len(text); n < leastKey || n > mostKey || !printable.MatchString(text) {
-		return "", &NotReady{
-			Message: fmt.Sprintf("the key that backups are encrypted with has to be one line of %d to %d printable ASCII characters: correct it", leastKey, mostKey),
-			Key:     members.KeyInvalid,
-		}
-	}
-	return text, nil
 }
 
 // Locked reports whether pgBackRest failed because what is in the repository does not open with the key it has, or without one.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/bucket"
 )
 
 func TestReadEncrypted(t *testing.T) {
@@ -25,8 +26,8 @@ func TestReadEncrypted(t *testing.T) {
 		"Good":     {"A line break at the end is that of an editor.", map[string]string{pgmember.FileBackupKey: good + "\n"}, good, ""},
 		"Missing":  {"Without the key nothing is written, rather than as plain text.", nil, "", members.KeyMissing},
 		"Empty":    {"Nothing is no key.", map[string]string{pgmember.FileBackupKey: ""}, "", members.KeyInvalid},
-		"Short":    {"What can be guessed is no key.", map[string]string{pgmember.FileBackupKey: strings.Repeat("k", leastKey-1)}, "", members.KeyInvalid},
-		"Long":     {"A file of another kind is no key.", map[string]string{pgmember.FileBackupKey: strings.Repeat("k", mostKey+1)}, "", members.KeyInvalid},
+		"Short":    {"What can be guessed is no key.", map[string]string{pgmember.FileBackupKey: strings.Repeat("k", bucket.LeastKey-1)}, "", members.KeyInvalid},
+		"Long":     {"A file of another kind is no key.", map[string]string{pgmember.FileBackupKey: strings.Repeat("k", bucket.MostKey+1)}, "", members.KeyInvalid},
 		"TwoLines": {"A line break would begin another option.", map[string]string{pgmember.FileBackupKey: good + "\nrepo1-path=/elsewhere"}, "", members.KeyInvalid},
 		"Binary":   {"Bytes would be cut.", map[string]string{pgmember.FileBackupKey: good + "\x00" + good}, "", members.KeyInvalid},
 	} {

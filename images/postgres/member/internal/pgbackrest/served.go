@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/bucket"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 )
 
@@ -90,7 +91,7 @@ func (r Repository) withKey(folder string) (Repository, error) {
 		return r, nil
 	}
 	var err error
-	if r.Passphrase, err = readKey(filepath.Join(folder, pgmember.FileBackupKey)); err != nil {
+	if r.Passphrase, err = bucket.ReadKey(filepath.Join(folder, pgmember.FileBackupKey)); err != nil {
 		return Repository{}, err
 	}
 	return r, nil

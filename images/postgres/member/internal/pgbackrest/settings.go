@@ -4,14 +4,7 @@
 // but by the files that are mounted.
 package pgbackrest
 
-import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
-)
+import "github.com/capstan-dev/capstan/images/member/bucket"
 
 // Program is pgBackRest.
 const Program = "/usr/bin/pgbackrest"
@@ -28,60 +21,14 @@ type Repository struct {
 	Passphrase string
 }
 
-// NotReady is why a Repository cannot be used as long as its Secret is as it is.
-type NotReady struct { //nolint:errname // It is for a person.
-	Message string
-	// Key is one of members.Key… when it is the key that is wrong.
-	Key string
-}
-
-func (n *NotReady) Error() string { return n.Message }
+// NotReady is why a Repository cannot be used as long as its Secrets are as they are.
+type NotReady = bucket.NotReady
 
 // ReadRepository from the folder that the connection Secret is mounted to. The error is a *NotReady when something is missing
 // there.
 func ReadRepository(dir string) (Repository, error) {
-	value := map[string]string{}
-	for _, key := range []string{"endpoint", "region", "bucket", "accessKeyId", "secretAccessKey", "sessionToken"} {
-		raw, err := os.ReadFile(filepath.Join(dir, key))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return Repository{}, fmt.Errorf("cannot read the connection of the bucket: %w", err)
-		}
-		text := strings.TrimSpace(string(raw))
-		if strings.ContainsAny(text, "\n\r\x00") {
-			return Repository{}, &NotReady{Message: fmt.Sprintf("the value %s of the bucket's connection Secret has more than one line: correct it", key)}
-		}
-		value[key] = text
-	}
-	if len(value) == 0 {
-		return Repository{}, &NotReady{Message: "the connection Secret of the bucket is not there: see the Bucket, and whether provider-capstan runs"}
-	}
-	for _, key := range []string{"endpoint", "region", "bucket", "accessKeyId", "secretAccessKey"} {
-		if value[key] == "" {
-			message := "the connection Secret of the bucket has no " + key
-			if strings.HasSuffix(key, "Id") || strings.HasSuffix(key, "Key") {
-				message += ": let the provider's config give workloadCredentials to those who use buckets"
-			}
-			return Repository{}, &NotReady{Message: message}
-		}
-	}
-	rest, ok := strings.CutPrefix(value["endpoint"], "https://")
-	rest = strings.TrimRight(rest, "/")
-	if !ok || rest == "" || strings.Contains(rest, "/") {
-		return Repository{}, &NotReady{Message: fmt.Sprintf("the endpoint %q cannot be used: backups need https://, and nothing behind the host", value["endpoint"])}
-	}
-	host, port := rest, "443"
-	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, ']') {
-		host, port = rest[:i], rest[i+1:]
-	}
-	r := Repository{
-		Host: strings.Trim(host, "[]"), Port: port, Region: value["region"], Bucket: value["bucket"],
-		Key: value["accessKeyId"], Secret: value["secretAccessKey"], Token: value["sessionToken"],
-	}
-	if _, err := os.Stat(filepath.Join(dir, "ca.crt")); err == nil {
-		r.CA = filepath.Join(dir, "ca.crt")
-	}
-	return r, nil
+	c, err := bucket.Read(dir)
+	return Repository{
+		Host: c.Host, Port: c.Port, Region: c.Region, Bucket: c.Bucket, Key: c.Key, Secret: c.Secret, Token: c.Token, CA: c.CA,
+	}, err
 }

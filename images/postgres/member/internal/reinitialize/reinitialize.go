@@ -66,7 +66,7 @@ func (k *Keeper) look(ctx context.Context) error {
 		return fmt.Errorf("cannot read the last request: %w", err)
 	}
 	if !known {
-		return k.keep(first(requested))
+		return k.keep(report.FirstRequest(requested))
 	}
 	if requested == "" || requested == last.ID && last.Outcome != members.ReinitializeCopying {
 		k.Reporter.Change(func(m *members.Report) { m.Reinitialize = last })
@@ -108,16 +108,6 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-// first look of a member at a volume: its data is newer than the request that is there.
-func first(requested string) members.ReinitializeReport {
-	if requested == "" {
-		return members.ReinitializeReport{}
-	}
-	return members.ReinitializeReport{
-		ID: requested, Outcome: members.ReinitializeSkipped, Message: "the member's data is newer than the request: to copy it again, choose another id",
-	}
 }
 
 // situation of a member that has a request.

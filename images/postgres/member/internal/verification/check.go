@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/process"
+	frame "github.com/capstan-dev/capstan/images/member/verification"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
 
@@ -32,28 +33,28 @@ const maxSaid = 600
 // checksums of all pages.
 func (t Trial) check(ctx context.Context, s *server) error {
 	if err := s.amcheck(ctx, t.Processes); err != nil {
-		return because(ctx, err)
+		return frame.Because(ctx, err)
 	}
 	t.Log.Info("checked tables and indexes")
 	if err := s.reader(ctx); err != nil {
-		return because(ctx, err)
+		return frame.Because(ctx, err)
 	}
 	for i, a := range t.Assertions {
 		if err := s.assert(ctx, a); err != nil {
-			return because(ctx, &Failure{members.VerifyAssertion, fmt.Sprintf("spec.backup.verify.assertions[%d] in database %q: %v; see whether the data or the assertion is wrong",
+			return frame.Because(ctx, &frame.Failure{Kind: members.VerifyAssertion, Message: fmt.Sprintf("spec.backup.verify.assertions[%d] in database %q: %v; see whether the data or the assertion is wrong",
 				i, a.Database, err)})
 		}
 	}
 	t.Log.Info("assertions hold", "number", len(t.Assertions))
 	if err := s.Stop(ctx); err != nil {
-		return because(ctx, err)
+		return frame.Because(ctx, err)
 	}
 	if !s.checksums {
 		t.Log.Warn("the data has no checksums")
 		return nil
 	}
 	if said, err := s.program(ctx, "pg_checksums", "--check", "--pgdata="+s.data); err != nil {
-		return because(ctx, damaged("checksums of pages are wrong", said, err))
+		return frame.Because(ctx, damaged("checksums of pages are wrong", said, err))
 	}
 	t.Log.Info("checked the checksums of all pages")
 	return nil
@@ -66,7 +67,7 @@ func (s *server) amcheck(ctx context.Context, processes int64) error {
 	var exit *exec.ExitError
 	// 2 means damage, 1 that it is unknown.
 	if errors.As(err, &exit) && exit.ExitCode() != 2 {
-		return &Failure{members.VerifyOther, "pg_amcheck cannot check what was restored: " + process.Head(said, maxSaid)}
+		return &frame.Failure{Kind: members.VerifyOther, Message: "pg_amcheck cannot check what was restored: " + process.Head(said, maxSaid)}
 	}
 	if err != nil {
 		return damaged("tables or indexes are damaged", said, err)
@@ -80,7 +81,7 @@ func damaged(what, said string, err error) error {
 	if !errors.As(err, &exit) {
 		return fmt.Errorf("cannot check what was restored: %w", err)
 	}
-	return &Failure{members.VerifyData, fmt.Sprintf("%s: %s. See whether the members' own data is well before the last good backup expires", what, process.Head(said, maxSaid))}
+	return &frame.Failure{Kind: members.VerifyData, Message: fmt.Sprintf("%s: %s. See whether the members' own data is well before the last good backup expires", what, process.Head(said, maxSaid))}
 }
 
 // program of PostgreSQL, and what it says.

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/process"
+	frame "github.com/capstan-dev/capstan/images/member/verification"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
@@ -56,7 +57,7 @@ func start(ctx context.Context, programs, data, folder string, preload []string)
 	s := &server{programs: programs, data: data, folder: folder, said: &tail{}}
 	control, err := pgdata.Control(ctx, programs, data)
 	if err != nil {
-		return nil, &Failure{members.VerifyRestore, err.Error()}
+		return nil, &frame.Failure{Kind: members.VerifyRestore, Message: err.Error()}
 	}
 	s.checksums = control["Data page checksum version"] != "0"
 	hba := filepath.Join(folder, "pg_hba.conf")
@@ -108,7 +109,7 @@ func start(ctx context.Context, programs, data, folder string, preload []string)
 func (s *server) await(ctx context.Context) error {
 	for {
 		if s.child.Within(lookEvery) {
-			return &Failure{members.VerifyRestore, "PostgreSQL does not start on what was restored: " + s.said.cause()}
+			return &frame.Failure{Kind: members.VerifyRestore, Message: "PostgreSQL does not start on what was restored: " + s.said.cause()}
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("cannot wait for the server of the verification: %w", ctx.Err())
@@ -120,7 +121,7 @@ func (s *server) await(ctx context.Context) error {
 			_ = conn.Close(ctx)
 			return nil
 		case errors.As(err, &said) && said.Code != cannotConnectNow:
-			return &Failure{members.VerifyRestore, "the platform cannot log in to what was restored: " + said.Message}
+			return &frame.Failure{Kind: members.VerifyRestore, Message: "the platform cannot log in to what was restored: " + said.Message}
 		}
 	}
 }

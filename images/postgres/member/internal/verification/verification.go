@@ -6,7 +6,6 @@ package verification
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,18 +15,9 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	frame "github.com/capstan-dev/capstan/images/member/verification"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
-
-// A Failure is what is wrong with a backup.
-type Failure struct { //nolint:errname // verification.Failure says it.
-	// Kind is one of members.Verify….
-	Kind string
-	// Message says more, and what to do.
-	Message string
-}
-
-func (f *Failure) Error() string { return f.Message }
 
 // A Trial is what is restored, where, and what has to hold.
 type Trial struct {
@@ -45,28 +35,19 @@ type Trial struct {
 	Log      *slog.Logger
 }
 
-// Passed is the result of a trial that was passed.
-type Passed struct {
-	Backup string
-	// Took is how long the restore took, until all was replayed.
-	Took       time.Duration
-	ReplayedTo time.Time
-	Assertions int
-}
-
-// Try the latest backup with all that was archived since. The error is a *Failure when the backup is at fault, or one of its
+// Try the latest backup with all that was archived since. The error is a *frame.Failure when the backup is at fault, or one of its
 // assertions.
-func (t Trial) Try(ctx context.Context) (Passed, error) {
+func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	all, err := t.Run.Info(ctx, t.Stanza)
 	if err != nil {
-		return Passed{}, &Failure{members.VerifyRestore, fmt.Sprintf("the bucket does not say what backups there are: %v", err)}
+		return frame.Passed{}, &frame.Failure{Kind: members.VerifyRestore, Message: fmt.Sprintf("the bucket does not say what backups there are: %v", err)}
 	}
 	stanza := pgbackrest.Latest(all)
 	last, ok := stanza.Last()
 	if !ok {
-		return Passed{}, &Failure{members.VerifyRestore, "there is no backup: see the condition BackupFresh"}
+		return frame.Passed{}, &frame.Failure{Kind: members.VerifyRestore, Message: "there is no backup: see the condition BackupFresh"}
 	}
-	p := Passed{Backup: last.Label, ReplayedTo: last.Ended()}
+	p := frame.Passed{Backup: last.Label, ReplayedTo: last.Ended()}
 	begun := time.Now()
 	server, err := t.restore(ctx, last.Label)
 	if err != nil {
@@ -83,7 +64,7 @@ func (t Trial) Try(ctx context.Context) (Passed, error) {
 		p.ReplayedTo = at
 	}
 	if from := stanza.Archived(); to <= from {
-		return p, &Failure{members.VerifyArchive, fmt.Sprintf("the archive continues at %s, and what could be replayed ends at %s: "+
+		return p, &frame.Failure{Kind: members.VerifyArchive, Message: fmt.Sprintf("the archive continues at %s, and what could be replayed ends at %s: "+
 			"something in between is missing; take a backup: set spec.backup.now to a new id", from, to)}
 	}
 	if err := t.check(ctx, server); err != nil {
@@ -95,40 +76,22 @@ func (t Trial) Try(ctx context.Context) (Passed, error) {
 
 // restore a backup, and start a server that has replayed all that was archived.
 func (t Trial) restore(ctx context.Context, label string) (*server, error) {
-	if t.MaxRestoreSeconds > 0 {
-		most := time.Duration(t.MaxRestoreSeconds) * time.Second
-		slow := &Failure{members.VerifySlow, fmt.Sprintf("the restore was ended after spec.backup.verify.maxRestoreTime, %s: "+
-			"raise it, or make the restore faster: more frequent backups have less to replay", most)}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, most, slow)
-		defer cancel()
-	}
+	ctx, cancel := frame.Within(ctx, t.MaxRestoreSeconds)
+	defer cancel()
 	if err := os.MkdirAll(t.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot prepare the folder to restore to: %w", err)
 	}
 	_, err := t.Run.Run(ctx, "restore", "--stanza="+t.Stanza, "--set="+label, "--archive-mode=off")
 	if err != nil {
-		return nil, because(ctx, &Failure{members.VerifyRestore, fmt.Sprintf("the backup cannot be restored: %v", err)})
+		return nil, frame.Because(ctx, &frame.Failure{Kind: members.VerifyRestore, Message: fmt.Sprintf("the backup cannot be restored: %v", err)})
 	}
 	major, err := os.ReadFile(filepath.Join(t.Data, "PG_VERSION"))
 	if err != nil {
-		return nil, &Failure{members.VerifyRestore, fmt.Sprintf("the backup has no data: %v", err)}
+		return nil, &frame.Failure{Kind: members.VerifyRestore, Message: fmt.Sprintf("the backup has no data: %v", err)}
 	}
 	s, err := start(ctx, t.Programs(strings.TrimSpace(string(major))), t.Data, t.Folder, t.Preload)
 	if err != nil {
-		return nil, because(ctx, err)
+		return nil, frame.Because(ctx, err)
 	}
 	return s, nil
-}
-
-// because of a context that ended for a reason of its own, or else of what happened.
-func because(ctx context.Context, err error) error {
-	var failure *Failure
-	if ctx.Err() != nil && errors.As(context.Cause(ctx), &failure) {
-		return failure
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }

@@ -3,16 +3,15 @@
 package verification
 
 import (
-	"context"
 	"errors"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	frame "github.com/capstan-dev/capstan/images/member/verification"
 )
 
 func TestCause(t *testing.T) {
@@ -34,33 +33,8 @@ func TestCause(t *testing.T) {
 	}
 }
 
-func TestBecause(t *testing.T) {
-	slow := &Failure{members.VerifySlow, "too slow"}
-	other := errors.New("killed")
-	ended, cancel := context.WithTimeoutCause(context.Background(), time.Nanosecond, slow)
-	defer cancel()
-	<-ended.Done()
-	stopped, stop := context.WithCancel(context.Background())
-	stop()
-	for name, tc := range map[string]struct {
-		reason string
-		ctx    context.Context //nolint:containedctx // It is what is tested.
-		want   error
-	}{
-		"Limit":   {"What was ended for its time says so, and not what it came to.", ended, slow},
-		"Stopped": {"What was told to stop is nobody's fault.", stopped, context.Canceled},
-		"Other":   {"All else is what it is.", context.Background(), other},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := because(tc.ctx, other); !errors.Is(got, tc.want) {
-				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want)
-			}
-		})
-	}
-}
-
 func TestDamaged(t *testing.T) {
-	var failure *Failure
+	var failure *frame.Failure
 	err := damaged("checksums of pages are wrong", "pg_checksums: error:\n  checksum verification failed "+strings.Repeat("x", 2*maxSaid), &exec.ExitError{})
 	if !errors.As(err, &failure) || failure.Kind != members.VerifyData || !strings.Contains(failure.Message, "error: checksum verification failed") ||
 		len(failure.Message) > maxSaid+200 {

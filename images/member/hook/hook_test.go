@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package hook
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-func TestHookRequest(t *testing.T) {
+func TestRequest(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		answer http.HandlerFunc
@@ -64,7 +67,7 @@ func TestHookRequest(t *testing.T) {
 			}))
 			t.Cleanup(s.Close)
 			tc.hook.URL = s.URL + "/maintenance"
-			err := tc.hook.Run(t.Context(), slog.New(slog.DiscardHandler))
+			err := tc.hook.Do(t.Context(), slog.New(slog.DiscardHandler), nil)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("\n%s\nwant %q, got %v", tc.reason, tc.want, err)
 			}
@@ -75,8 +78,8 @@ func TestHookRequest(t *testing.T) {
 	}
 }
 
-// TestHookWaits for a server that is not there yet.
-func TestHookWaits(t *testing.T) {
+// TestWaits for a server that is not there yet.
+func TestWaits(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -84,12 +87,12 @@ func TestHookWaits(t *testing.T) {
 	address := l.Addr().String()
 	_ = l.Close()
 	gone := Hook{URL: "http://" + address, Method: "POST", Timeout: 300 * time.Millisecond}
-	if err := gone.Run(t.Context(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "could not be sent within 300ms") {
+	if err := gone.Do(t.Context(), slog.New(slog.DiscardHandler), nil); err == nil || !strings.Contains(err.Error(), "could not be sent within 300ms") {
 		t.Errorf("want it to say that nobody was there, got %v", err)
 	}
 	done := make(chan error, 1)
 	late := Hook{URL: "http://" + address, Method: "POST", Timeout: time.Minute}
-	go func() { done <- late.Run(context.Background(), slog.New(slog.DiscardHandler)) }()
+	go func() { done <- late.Do(context.Background(), slog.New(slog.DiscardHandler), nil) }()
 	time.Sleep(200 * time.Millisecond)
 	s := &httptest.Server{Config: &http.Server{Handler: http.NotFoundHandler()}}
 	if s.Listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err != nil {
@@ -103,11 +106,42 @@ func TestHookWaits(t *testing.T) {
 	}
 }
 
-// TestHookSaysNoSecret shows that what goes wrong with the Secret is told without it.
-func TestHookSaysNoSecret(t *testing.T) {
-	dir := t.TempDir()
-	h := Hook{SQL: "SELECT 1", Connection: dir, Timeout: time.Second}
-	if err := h.Run(t.Context(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "cannot read the Secret") {
+// TestStatements are tried again until they were sent, and no longer.
+func TestStatements(t *testing.T) {
+	broken := errors.New("the connection broke")
+	for name, tc := range map[string]struct {
+		reason string
+		fails  []error
+		want   string
+		calls  int
+	}{
+		"Good":      {"They are sent once.", []error{nil}, "", 1},
+		"Unreached": {"A server that has not heard of them may not be there yet.", []error{Unreached(errors.New("cannot connect")), nil}, "", 2},
+		"Failed":    {"What may have been committed is not sent again.", []error{broken}, "the connection broke", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			h := Hook{SQL: "SELECT 1", Timeout: time.Minute}
+			err := h.Do(t.Context(), slog.New(slog.DiscardHandler), func(context.Context) error { calls++; return tc.fails[calls-1] })
+			if (err == nil) != (tc.want == "") || err != nil && err.Error() != tc.want || calls != tc.calls {
+				t.Errorf("%s: want %q after %d calls, got %v after %d", tc.reason, tc.want, tc.calls, err, calls)
+			}
+		})
+	}
+}
+
+func TestSecret(t *testing.T) {
+	h := Hook{Connection: t.TempDir()}
+	if _, err := h.URI(); err == nil || !strings.Contains(err.Error(), "cannot read the Secret of the consumer") {
 		t.Errorf("want it to say what is missing, got %v", err)
+	}
+	if c, err := h.TLS("orders-db-rw.demo.svc"); err != nil || c.ServerName != "orders-db-rw.demo.svc" || c.RootCAs != nil || c.InsecureSkipVerify {
+		t.Errorf("Without an authority of its own it should trust what every system does: %+v, %v", c, err)
+	}
+	if err := os.WriteFile(filepath.Join(h.Connection, "ca.crt"), []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.TLS("orders-db-rw.demo.svc"); err == nil || !strings.Contains(err.Error(), "no certificate in ca.crt") {
+		t.Errorf("An authority that cannot be read should not be left out, got %v", err)
 	}
 }

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/release"
+	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
+)
+
+// groupTold is what the members of a generation of a group are told.
+func (w *world) groupTold(generation int) mysqlmember.Config {
+	w.t.Helper()
+	config := (&names.Names{Generation: generation}).In(names.Config)
+	c, err := mysqlmember.ParseConfig([]byte(compose.Text(w.request.Observed[config].Map(), "data", mysqlmember.FileConfig)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// purges reports whether the servers of a group remove binary logs by themselves.
+func (w *world) purges() bool {
+	w.t.Helper()
+	d, err := mysqlmember.ParseDynamic(compose.Text(w.request.Observed[names.DCS].Map(), "metadata", "annotations", names.AnnotationConfig))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d.Parameters["binlog_expire_logs_auto_purge"] == "ON"
+}
+
+// TestGroupBackup: backups of a group are the same objects, with what its engine needs: a volume for the copy, the port where members
+// replicate, and memory for a server.
+func TestGroupBackup(t *testing.T) {
+	w := running(t, with(group, `databases: [{name: orders}], backup: {schedule: "0 */6 * * *", retention: 14d, restorePoint: v1, `+
+		`encryption: {secretRef: {name: key}}, verify: {maxRestoreTime: 45m, assertions: [{database: orders, sql: "SELECT TRUE"}]}}`))
+	w.backup = wellBackedUp()
+	w.backup.Verification.Asked = true
+	w.react()
+	w.pass()
+	hosts := []string{"orders-db-a-0.orders-db-pods.shop.svc", "orders-db-b-0.orders-db-pods.shop.svc", "orders-db-c-0.orders-db-pods.shop.svc"}
+	want := &mysqlmember.Backup{
+		Enabled: true, Stanza: "orders-db-3f2a9c1b-9-7", Path: "/shop/orders-db", Queue: 10 << 30, UntilLow: true, RetentionDays: 14, Members: hosts,
+		RestorePoint: "v1", Encrypted: true,
+		Verify: &mysqlmember.Verify{MaxRestoreSeconds: 2700, Assertions: []mysqlmember.Assertion{{Database: "orders", SQL: "SELECT TRUE"}}},
+	}
+	if diff := cmp.Diff(want, w.groupTold(1).Backup); diff != "" {
+		t.Errorf("what members are told of backups: -want, +got:\n%s", diff)
+	}
+	if w.purges() {
+		t.Error("servers remove binary logs that may not be in the archive")
+	}
+	w.edit(w.specWith(`backup: {now: soon}`))
+	p := w.plan()
+	for resource, wants := range map[string][]string{
+		names.BackupBucket:      {`"name":"orders-db-backup"`, `"writeConnectionSecretToRef":{"name":"orders-db-pg-backup-bucket"}`},
+		names.BackupCertificate: {`"commonName":"capstan-backup"`, `"usages":["digital signature","client auth"]`},
+		names.NetworkPolicy: {
+			`{"ports":[{"protocol":"TCP","port":33062}],"from":[{"podSelector":{"matchLabels":{"capstan.dev/backup-of":"orders-db"}}}]}`,
+		},
+		names.Backup: {
+			`"command":["/usr/local/bin/capstan-member","backup"]`, `"image":"ghcr.io/capstan-dev/mysql:v1"`, `"memory":"1Gi"`, `"name":"data","mountPath":"/data"`,
+			`"storage":"50Gi"`, `"fsGroupChangePolicy":"OnRootMismatch"`, `"mountPath":"/etc/capstan/backup"`, `"mountPath":"/etc/capstan/backup-key"`,
+			`"mountPath":"/etc/capstan/tls/members"`, `"mountPath":"/etc/capstan/config"`, `"app.kubernetes.io/name":"mysql-backup"`,
+		},
+		names.BackupNowPrefix + backup.NowName("soon"): {`"name":"data","mountPath":"/data"`},
+		names.Verify: {
+			`"command":["/usr/local/bin/capstan-member","verify"]`, `"memory":"1536Mi"`, `"name":"data","mountPath":"/data"`, `"storage":"50Gi"`,
+		},
+		names.MemberPrefix + "a": {`"mountPath":"/etc/capstan/backup"`, `"mountPath":"/etc/capstan/backup-key"`, `"secretName":"orders-db-pg-backup-bucket"`},
+	} {
+		if p.Objects[resource].Object == nil {
+			t.Errorf("there is no %s among %v", resource, compose.SortedKeys(p.Objects))
+			continue
+		}
+		text := encodedObject(t, p, resource)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %s: %s", resource, want, text)
+			}
+		}
+	}
+	for _, absent := range []string{names.Repository, names.RepositoryService, names.RepositoryVolumeClaim} {
+		if p.Objects[absent].Object != nil {
+			t.Errorf("a bucket needs no %s", absent)
+		}
+	}
+}
+
+// specWith some fields merged into what the Database has.
+func (w *world) specWith(fields string) string {
+	w.t.Helper()
+	raw, err := json.Marshal(merged(compose.Map(w.request.Composite.Map(), "spec"), parse(w.t, "{"+fields+"}")))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// merged values, those of b where both have one.
+func merged(a, b map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range a {
+		out[k] = v
+	}
+	for k, v := range b {
+		was, isMap := out[k].(map[string]any)
+		is, both := v.(map[string]any)
+		if isMap && both {
+			v = merged(was, is)
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// TestGroupBackupTakesTime: data is copied first, and then sent.
+func TestGroupBackupTakesTime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, spec string
+		want         time.Duration
+	}{
+		"Small":  {"Six hours are enough for both.", with(group, `backup: {}`), 6 * time.Hour},
+		"Large":  {"Twice as long as with an engine that sends what members have.", strings.Replace(with(group, `backup: {}`), "50Gi", "1Ti", 1), 30 * time.Hour},
+		"Direct": {"An engine that sends what members have.", strings.Replace(withBackup(`{}`), "50Gi", "1Ti", 1), 15 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := gather(newWorld(t, tc.spec).request, release.Release{Version: "v1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := backup.Deadline(s); got != tc.want {
+				t.Errorf("\n%s\na backup may take %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestGroupBackupRestarts: pods have to get the Secret of the bucket once, and nothing else of backups restarts a member.
+func TestGroupBackupRestarts(t *testing.T) {
+	w := running(t, group)
+	before := w.revisions()
+	if !w.purges() {
+		t.Error("without an archive servers have to remove binary logs")
+	}
+	w.edit(with(group, `backup: {}`))
+	change := told(t, w.plan()).Change
+	if change == nil || !slices.ContainsFunc(change.Effects, func(e v1alpha1.ChangeEffect) bool { return e.Field == "spec.backup" && e.Effect == "Restart" }) {
+		t.Errorf("the restart for the Secret of the bucket is not announced: %+v", change)
+	}
+	order := []string{}
+	for range 14 {
+		for letter, revision := range w.revisions() {
+			if revision != before[letter] {
+				before[letter] = revision
+				order = append(order, letter)
+			}
+		}
+		w.pass()
+	}
+	if diff := cmp.Diff([]string{"b", "c", "a"}, order); diff != "" {
+		t.Errorf("order of restarts: -want, +got:\n%s", diff)
+	}
+	if w.purges() {
+		t.Error("servers remove binary logs that may not be in the archive")
+	}
+	for _, tc := range []struct {
+		spec   string
+		purges bool
+	}{
+		{`backup: {enabled: false}`, true},
+		{`backup: {schedule: "0 1 * * *", retention: 7d, verify: {}, restorePoint: v1, now: a, maxArchiveBacklog: 1Gi}`, false},
+	} {
+		w.edit(with(group, tc.spec))
+		for range 4 {
+			w.pass()
+		}
+		if diff := cmp.Diff(before, w.revisions()); diff != "" {
+			t.Errorf("%s restarts members: %s", tc.spec, diff)
+		}
+		if got := w.purges(); got != tc.purges {
+			t.Errorf("%s: servers remove binary logs by themselves: %t", tc.spec, got)
+		}
+		if got := w.groupTold(1).Backup; got == nil || got.Enabled == tc.purges {
+			t.Errorf("%s: members are told %+v", tc.spec, got)
+		}
+	}
+}
+
+// TestGroupOnPlatformOfVolumes: the settings of a platform without buckets choose a volume, which this engine does not have.
+func TestGroupOnPlatformOfVolumes(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, backup, status, want string }{
+		"Default": {"The settings choose.", `{}`, "False", "spec.backup: pgBackRest serves a volume of backups, and it knows PostgreSQL only"},
+		"Own":     {"The spec chooses.", `{to: {connectionSecretRef: {name: mine}}}`, "True", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, with(group, "backup: "+tc.backup))
+			w.request.Settings.Database.Backup.To = inputv1alpha1.BackupToVolume
+			if status, _, message := condition(w.pass(), "Accepted"); status != tc.status || !strings.Contains(message, tc.want) {
+				t.Errorf("\n%s\nAccepted is %s: %s", tc.reason, status, message)
+			}
+		})
+	}
+}
+
+// TestGroupFrom: another Database begins with the backups of a group.
+func TestGroupFrom(t *testing.T) {
+	at := time.Date(2026, 11, 20, 8, 59, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		reason, from, secret string
+		want                 mysqlmember.Source
+	}{
+		"Latest": {"A copy of the latest there is.", `{database: {name: other}}`, "other-pg-backup-bucket", mysqlmember.Source{Path: "/shop/other"}},
+		"Moment": {"A copy of a moment.", `{database: {name: other, at: "2026-11-20T09:59:00+01:00"}}`, "other-pg-backup-bucket", mysqlmember.Source{Path: "/shop/other", At: &at}},
+		"Point": {
+			"A copy of a name, from encrypted backups.", `{database: {name: other, restorePoint: v1, encryption: {secretRef: {name: key}}}}`, "other-pg-backup-bucket",
+			mysqlmember.Source{Path: "/shop/other", RestorePoint: "v1", Encrypted: true},
+		},
+		"Backup": {
+			"A Database that is gone.", `{backup: {connectionSecretRef: {name: old}, database: other, namespace: gone, stanza: other-1-9-7}}`, "old",
+			mysqlmember.Source{Path: "/gone/other", Stanza: "other-1-9-7"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, with(groupOf1, "from: "+tc.from))
+			if diff := cmp.Diff(&tc.want, w.groupTold(1).From); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			template := compose.Map(w.request.Observed[names.MemberPrefix+"a"].Map(), "spec", "template")
+			volumes := compose.List(template, "spec", "volumes")
+			if got := facts.SecretOf(volumes, names.VolumeSource); got != tc.secret {
+				t.Errorf("\n%s\nthe bucket is opened with %q, want %q", tc.reason, got, tc.secret)
+			}
+			if facts.Entry(volumes, names.VolumeSourceRepository) != nil || compose.Text(template, "metadata", "labels", names.LabelCopyOf) != "" {
+				t.Errorf("\n%s\nthe member can open a volume of backups, which this engine has not", tc.reason)
+			}
+		})
+	}
+}
+
+// TestGroupRestore: a group is restored in place beside the one that serves, which is stopped before clients are switched, and kept.
+func TestGroupRestore(t *testing.T) {
+	long := "a-name-of-forty-letters-for-a-database-0"
+	for _, name := range []string{"orders-db", long} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, with(group, `backup: {}`))
+			w.request.Composite.Map()["metadata"].(map[string]any)["name"] = name
+			for range 6 {
+				w.pass()
+			}
+			w.backup = wellBackedUp()
+			w.react()
+			stanza := name + "-3f2a9c1b-9-7"
+			if got := w.groupTold(1).Backup.Stanza; got != stanza {
+				t.Errorf("the stanza is %q, want %q", got, stanza)
+			}
+			w.edit(with(group, `backup: {}, restore: {id: r1, at: "2026-11-20T10:00:00Z"}`))
+			w.until(func() bool { return len(w.replicas(2)) == 3 })
+			at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+			begun := w.groupTold(2)
+			if diff := cmp.Diff(&mysqlmember.Source{Path: "/shop/" + name, Stanza: stanza, At: &at}, begun.From); diff != "" {
+				t.Errorf("it begins with the backups of the one before: %s", diff)
+			}
+			if want := name + "-3f2a9c1b-g2-9-7"; begun.Generation != 2 || begun.Backup.Stanza != want {
+				t.Errorf("it is generation %d and archives to %q, want %q", begun.Generation, begun.Backup.Stanza, want)
+			}
+			if diff := cmp.Diff(map[string]int64{"a": 1, "b": 1, "c": 1}, w.replicas(1)); diff != "" {
+				t.Errorf("while the new one comes up the old one serves: %s", diff)
+			}
+			w.short(t)
+			made := w.revisionsOf(2)
+			leads := func(base string) func() bool {
+				return func() bool {
+					return compose.Text(w.request.Observed[names.ReadWrite].Map(), "spec", "selector", observev1alpha1.LabelDatabase) == base
+				}
+			}
+			w.until(leads(name + ".g2"))
+			if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(1)); diff != "" {
+				t.Errorf("clients are switched before the old one is stopped: %s", diff)
+			}
+			for range 4 {
+				w.pass()
+			}
+			if got := w.groupTold(2).From; got != nil {
+				t.Errorf("if its volumes were lost, it would begin with that moment again: %+v", got)
+			}
+			if diff := cmp.Diff(made, w.revisionsOf(2)); diff != "" {
+				t.Errorf("members restart when clients are switched: %s", diff)
+			}
+			if w.purges() {
+				t.Error("servers remove binary logs that may not be in the archive")
+			}
+			w.edit(with(group, `backup: {}, restore: {undo: r1}`))
+			w.until(func() bool { return fmt.Sprint(w.replicas(1)) != fmt.Sprint(map[string]int64{"a": 0, "b": 0, "c": 0}) })
+			if diff := cmp.Diff(map[string]int64{"a": 1, "b": 0, "c": 0}, w.replicas(1)); diff != "" {
+				t.Errorf("the last leader begins alone, because the others left before it stopped: %s", diff)
+			}
+			w.until(leads(name))
+			if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(2)); diff != "" {
+				t.Errorf("clients are switched back before the other one is stopped: %s", diff)
+			}
+			if status, reason, message := condition(w.pass(), "Restored"); status != "True" && reason != "RestoreUndone" {
+				t.Errorf("Restored is %s %s: %s", status, reason, message)
+			}
+		})
+	}
+}
+
+// short names and labels, as Kubernetes demands.
+func (w *world) short(t *testing.T) {
+	t.Helper()
+	const most = 63
+	for resource, o := range w.request.Observed {
+		for key, value := range compose.Map(o.Map(), "metadata", "labels") {
+			if text, _ := value.(string); len(text) > most {
+				t.Errorf("label %s of %s is too long: %q", key, resource, text)
+			}
+		}
+		for key, value := range compose.Map(o.Map(), "spec", "template", "metadata", "labels") {
+			if text, _ := value.(string); len(text) > most {
+				t.Errorf("label %s of the pod of %s is too long: %q", key, resource, text)
+			}
+		}
+		// A pod has an ordinal and a label with the name of its StatefulSet and a hash.
+		if name := compose.Text(o.Map(), "metadata", "name"); compose.TextOf(o, "kind") == names.KindStatefulSet && len(name)+len("-0123456789") > most {
+			t.Errorf("the name of %s is too long: %q", resource, name)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package release knows which images were released with the function.
+package release
+
+import "strings"
+
+// A Release of the function.
+type Release struct {
+	// Version of the function, which images without a tag have, too.
+	Version string
+
+	// Digests of the images that were released with it, as references: ghcr.io/capstan-dev/companion@sha256:0a1b…, separated by
+	// spaces. Empty for what is built without a release.
+	Digests string
+}
+
+// Image of a repository, as in ghcr.io/capstan-dev/companion. One that was released with the function is named by its digest, too, so that
+// a write to the registry cannot replace it. Repositories of a platform may have other builds of the same version.
+func (r Release) Image(repository string) string {
+	image := repository + ":" + r.Version
+	for released := range strings.FieldsSeq(r.Digests) {
+		if digest, ok := strings.CutPrefix(released, repository+"@"); ok {
+			return image + "@" + digest
+		}
+	}
+	return image
+}
+
+// Complete an image of the settings: one with neither a tag nor a digest is of this release.
+func (r Release) Complete(image string) string {
+	if Tagged(image) {
+		return image
+	}
+	return r.Image(image)
+}
+
+// Tagged reports whether an image has a tag or a digest.
+func Tagged(image string) bool {
+	return strings.ContainsAny(image[strings.LastIndex(image, "/")+1:], ":@")
+}

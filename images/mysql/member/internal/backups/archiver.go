@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/continuity"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
+)
+
+const (
+	// rotateAfter is how long a binary log with transactions is written at most before it is brought to the archive.
+	rotateAfter = time.Minute
+	// backlogEvery is the time between two looks at what waits while one log is on its way. A leader can write more than a bucket takes for
+	// much longer than one try lasts.
+	backlogEvery = 2 * time.Second
+	// saveLimit and leastRate are how long one log may take: some time, and more when it is large.
+	saveLimit = time.Minute
+	leastRate = 1 << 20
+	// readEvery is how often a standby reads what the archive has, while it waits to remove logs.
+	readEvery = 10 * time.Minute
+	// firstCheck is how long after it became the leader a member looks for missing transactions first.
+	firstCheck = 2 * time.Minute
+)
+
+var errFull = errors.New("more waits for the archive than may")
+
+// An archiver brings binary logs to the archive and removes them from the volume.
+type archiver struct {
+	server Server
+	reader reader
+	// nearlyFull reports whether the volume has little room left.
+	nearlyFull func() bool
+	log        *slog.Logger
+
+	// archived has the transactions that the archive of the stanza had at read, and those that were brought there since.
+	stanza   string
+	archived gtid.Set
+	read     time.Time
+	// since when this member is the leader; zero for a standby.
+	since time.Time
+}
+
+// forget what the archive has.
+func (a *archiver) forget() {
+	a.stanza, a.archived, a.read, a.since = "", gtid.Set{}, time.Time{}, time.Time{}
+}
+
+// follow a change of the role: what the archive has is read again by a new leader.
+func (a *archiver) follow(stanza string, leads bool) {
+	if a.stanza != stanza || leads == a.since.IsZero() {
+		a.stanza, a.read, a.since = stanza, time.Time{}, time.Time{}
+		if leads {
+			a.since = time.Now()
+		}
+	}
+}
+
+// learn what needs not be brought to the archive: what it has, and what the oldest backup has, because nothing before that is kept.
+func (a *archiver) learn(ctx context.Context, r Repository, h held) error {
+	logs, err := r.Logs(ctx)
+	if err != nil {
+		return err
+	}
+	all := make([]continuity.Log, 0, len(logs))
+	for _, l := range logs {
+		all = append(all, continuity.Log{Previous: l.Previous, Set: l.Set})
+	}
+	backups, err := r.Backups(ctx)
+	if err != nil {
+		return err
+	}
+	if len(backups) > 0 {
+		all = append(all, continuity.Log{Set: backups[0].Set})
+	}
+	if !a.since.IsZero() {
+		// A standby may be behind, and counts all.
+		all = continuity.Of(h.Executed.Union(h.Received), all)
+	}
+	a.archived, a.read = continuity.Archived(all), time.Now()
+	return nil
+}
+
+// rotate the log that is being written, if it has something that should be in the archive by now, and read the logs again.
+func (a *archiver) rotate(ctx context.Context, h held, atOnce bool) (held, error) {
+	if h.open.Empty() || !atOnce && time.Since(h.begun) < rotateAfter {
+		return h, nil
+	}
+	if err := a.server.Rotate(ctx); err != nil {
+		return h, err
+	}
+	return a.reader.read(ctx, a.server)
+}
+
+// guard what may take long: the context ends with errFull when meanwhile more waits than may.
+func (a *archiver) guard(ctx context.Context, h held, s mysqlmember.Backup) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	archived := a.archived
+	// A query that is under way when the context ends would cost its session.
+	asking := context.WithoutCancel(ctx)
+	go func() {
+		for loop.Sleep(ctx, backlogEvery); ctx.Err() == nil; loop.Sleep(ctx, backlogEvery) {
+			one, end := context.WithTimeout(asking, serverLimit)
+			logs, err := a.server.Logs(one)
+			end()
+			if err == nil && a.full(s, waiting(archived, held{Logs: logs, closed: h.closed, open: h.open})) {
+				cancel(errFull)
+			}
+		}
+	}()
+	return ctx, cancel
+}
+
+// bring all closed logs to the archive that have something which it lacks.
+func (a *archiver) bring(ctx context.Context, r Repository, h held) error {
+	if a.read.IsZero() {
+		learning, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		if err := a.learn(learning, r, h); err != nil {
+			return err
+		}
+	}
+	for _, f := range h.closed {
+		if a.archived.Contains(f.Set) {
+			continue
+		}
+		if err := a.save(ctx, r, h.Server, f); err != nil {
+			return fmt.Errorf("cannot archive %s: %w", f.name, err)
+		}
+		a.archived = a.archived.Union(f.Set)
+	}
+	return nil
+}
+
+// save one closed log of a server.
+func (a *archiver) save(ctx context.Context, r Repository, server string, f file) error {
+	ctx, cancel := context.WithTimeout(ctx, saveLimit+time.Duration(f.size/leastRate)*time.Second)
+	defer cancel()
+	l := repository.Log{Server: server, File: f.name, Previous: f.Previous, Set: f.Set, First: f.First, Last: f.Last}
+	path := filepath.Join(a.reader.folder, f.name)
+	err := r.SaveLog(ctx, path, l)
+	if errors.Is(err, repository.ErrDiffers) {
+		// This server began its logs again, after it copied the data of another one.
+		base, number, _ := strings.Cut(f.name, ".")
+		l.File = fmt.Sprintf("%s-%d.%s", base, f.Began.Unix(), number)
+		err = r.SaveLog(ctx, path, l)
+	}
+	return err
+}
+
+// waiting bytes for the archive. What was written since the logs were read waits, too.
+func waiting(archived gtid.Set, h held) int64 {
+	known := map[string]bool{}
+	var n int64
+	for _, f := range h.closed {
+		known[f.name] = true
+		if !archived.Contains(f.Set) {
+			n += f.size
+		}
+	}
+	for i, f := range h.Files {
+		if !known[f.Name] && (i < len(h.Files)-1 || !h.open.Empty()) {
+			n += f.Size
+		}
+	}
+	return n
+}
+
+// full reports whether more waits for the archive than may. Unless the spec has a bound of its own, logs wait as long as the volume has room
+// for them.
+func (a *archiver) full(s mysqlmember.Backup, waits int64) bool {
+	return waits > s.Queue && (!s.UntilLow || a.nearlyFull())
+}
+
+// tidy removes logs that the archive has and no other member needs any more, and while more wait than may the oldest of them. It reports
+// whether it dropped any that the archive lacks.
+func (a *archiver) tidy(ctx context.Context, h held, s mysqlmember.Backup) (dropped bool, err error) {
+	keep := 0
+	for keep < len(h.closed) && h.Expire > 0 && time.Since(h.closed[keep].written) > h.Expire && a.archived.Contains(h.closed[keep].Set) {
+		keep++
+	}
+	if err := a.purge(ctx, h, keep); err != nil {
+		return false, err
+	}
+	waits := waiting(a.archived, h)
+	for i := keep; i < len(h.closed) && a.full(s, waits); i++ {
+		lacks := !a.archived.Contains(h.closed[i].Set)
+		if err := a.purge(ctx, h, i+1); err != nil {
+			return dropped, err
+		}
+		if lacks {
+			dropped = true
+			waits -= h.closed[i].size
+			a.log.Warn("dropped a binary log that the archive lacks, because too many wait", "file", h.closed[i].name, "transactions", h.closed[i].Set.String())
+		}
+	}
+	return dropped, nil
+}
+
+// purge the first n closed logs.
+func (a *archiver) purge(ctx context.Context, h held, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return a.server.PurgeBefore(ctx, h.Files[n].Name)
+}
+
+// needs reports whether a standby has to know what the archive has: it has logs to remove that the archive lacked when it was read.
+func (a *archiver) needs(h held, s mysqlmember.Backup) bool {
+	if !a.read.IsZero() && time.Since(a.read) < readEvery {
+		return false
+	}
+	for _, f := range h.closed {
+		if !a.archived.Contains(f.Set) && (h.Expire > 0 && time.Since(f.written) > h.Expire || a.full(s, waiting(a.archived, h))) {
+			return true
+		}
+	}
+	return false
+}
+
+// lost transactions, which will never be in the archive and are in no backup that a restore begins with. Nothing is lost as long as there is
+// no backup, or it is not known what the archive has.
+func (a *archiver) lost(h held, last *repository.Backup) gtid.Set {
+	if last == nil || a.read.IsZero() || time.Since(a.since) < firstCheck {
+		return gtid.Set{}
+	}
+	if !h.Executed.Union(h.Received).Contains(last.Set) {
+		return h.Executed // the backup is of a history that ended, and nothing that comes can be restored from it
+	}
+	return continuity.Lost(h.Executed, last.Set, a.archived, h.all())
+}

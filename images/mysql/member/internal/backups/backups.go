@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backups brings binary logs to the archive, and reports how archive and backups are.
+package backups
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/report"
+	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
+)
+
+const (
+	// Pauses: of a leader, of one that waits for something or whose archive fails, and of the others.
+	leadEvery   = 5 * time.Second
+	soon        = time.Second
+	failedEvery = 15 * time.Second
+	followEvery = time.Minute
+	// limit of one request to the repository, and serverLimit of one to the server.
+	limit       = 30 * time.Second
+	serverLimit = 10 * time.Second
+)
+
+// A Server whose binary logs are archived.
+type Server interface {
+	Logs(ctx context.Context) (mysql.Logs, error)
+	PurgeLogs(ctx context.Context, itself bool) error
+	PurgeBefore(ctx context.Context, file string) error
+	Rotate(ctx context.Context) error
+	Mark(ctx context.Context, server string, number int64) error
+}
+
+// A Repository that logs are brought to.
+type Repository interface {
+	Claim(ctx context.Context, group string) error
+	Backups(ctx context.Context) ([]repository.Backup, error)
+	Logs(ctx context.Context) ([]repository.Log, error)
+	SaveLog(ctx context.Context, path string, l repository.Log) error
+	ReadObject(ctx context.Context, name string, into any) (bool, error)
+	WriteObject(ctx context.Context, name string, value any) error
+}
+
+// A Keeper archives the binary logs of a member and reports how archive and backups are. Nothing else waits for it.
+type Keeper struct {
+	Server   Server
+	Reporter *report.Reporter
+	Log      *slog.Logger
+	// Config reads what the member has to know, and Group is the name that the group of a generation begins with.
+	Config func() (mysqlmember.Config, error)
+	Group  func(generation int) string
+	// `Runs` and `Leads` report whether the server runs, and whether this member is the leader.
+	Runs, Leads func() bool
+	// Open the repository at a Place.
+	Place func(mysqlmember.Backup) repository.Place
+	Open  func(context.Context, repository.Place) (Repository, error)
+	// NearlyFull reports whether the volume has little room left.
+	NearlyFull func() bool
+	// Data is the folder of the server, and Note the file that says how archiving is.
+	Data, Note string
+
+	archiver     archiver
+	inventory    inventory
+	points       points
+	verification verification
+	// repository that was opened, for what.
+	repository Repository
+	opened     string
+	// key is what is wrong with the key, if anything is.
+	key string
+	// last error that was logged.
+	last string
+}
+
+// New Keeper of a member's server and its repository.
+func New(server *mysql.Server, names layout.Names, runs, leads func() bool, reporter *report.Reporter, log *slog.Logger) *Keeper {
+	return &Keeper{
+		Server: server, Reporter: reporter, Log: log, Config: layout.ReadConfig, Group: names.GroupName, Runs: runs, Leads: leads,
+		NearlyFull: nearlyFull, Data: mysqlmember.FolderData, Note: layout.Archive, Place: layout.Repository,
+		Open: func(ctx context.Context, p repository.Place) (Repository, error) { return repository.Open(ctx, p) },
+	}
+}
+
+// Once looks at logs and backups, does what is due, and returns the pause before the next look.
+func (k *Keeper) Once(ctx context.Context) time.Duration {
+	pause, err := k.once(ctx)
+	text := ""
+	if err != nil {
+		text = lasting(err)
+	}
+	if text != k.last && text != "" {
+		k.Log.Warn("backups do not work", "error", text)
+	}
+	k.last = text
+	return pause
+}
+
+func (k *Keeper) once(ctx context.Context) (time.Duration, error) {
+	config, err := k.Config()
+	if err != nil {
+		return failedEvery, err
+	}
+	k.archiver.server, k.archiver.log, k.archiver.nearlyFull = k.Server, k.Log, k.NearlyFull
+	k.archiver.reader.folder, k.archiver.reader.log = k.Data, k.Log
+	if config.Backup == nil || !config.Backup.Enabled {
+		return followEvery, k.off(ctx, config)
+	}
+	s, leads := *config.Backup, k.Leads()
+	if !leads {
+		k.forget()
+	}
+	k.archiver.follow(s.Stanza, leads)
+	if !k.Runs() {
+		return failedEvery, nil // what was known stays
+	}
+	before, err := readNote(k.Note)
+	pause, n, kerr := k.keep(ctx, config, before, leads)
+	err = errors.Join(err, kerr)
+	if n != before {
+		err = errors.Join(err, n.write(k.Note))
+	}
+	k.write(s, n, leads)
+	return pause, err
+}
+
+// forget what only a leader knows.
+func (k *Keeper) forget() {
+	k.inventory, k.points, k.verification, k.repository, k.opened, k.key = inventory{}, points{}, verification{}, nil, "", ""
+}
+
+// off: nothing is archived, and the server itself removes its logs.
+func (k *Keeper) off(ctx context.Context, config mysqlmember.Config) error {
+	k.forget()
+	k.archiver.forget()
+	k.Reporter.Change(func(r *members.Report) { r.Backup, r.RestorePoints = members.BackupReport{}, nil })
+	if config.Backup == nil || !k.Runs() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+	defer cancel()
+	logs, err := k.Server.Logs(ctx)
+	if err == nil && !logs.Purges {
+		err = k.Server.PurgeLogs(ctx, true)
+	}
+	return err
+}
+
+// keep the logs and the archive. It returns the pause before the next time, and how archiving is.
+func (k *Keeper) keep(ctx context.Context, config mysqlmember.Config, n note, leads bool) (time.Duration, note, error) {
+	s := *config.Backup
+	h, err := k.look(ctx)
+	if err != nil {
+		// A file that was just removed is no failure of the archive, and neither is a server that does not answer.
+		return failedEvery, n, err
+	}
+	if !leads {
+		return followEvery, n.fails(nil), k.follow(ctx, s, h)
+	}
+	asking, cancel := context.WithTimeout(ctx, serverLimit)
+	h, err = k.archiver.rotate(asking, h, k.points.waits(k.archiver.archived))
+	cancel()
+	if err != nil {
+		return failedEvery, n, err
+	}
+	n, err = k.lead(ctx, config, n, h)
+	if k.key = keyTrouble(err); err != nil {
+		return failedEvery, n, err
+	}
+	if k.points.made != nil {
+		return soon, n, nil
+	}
+	return leadEvery, n, nil
+}
+
+// lead: archive what is closed, read what the repository has, and drop what may not wait. It returns how archiving is after that.
+func (k *Keeper) lead(ctx context.Context, config mysqlmember.Config, n note, h held) (note, error) {
+	s := *config.Backup
+	guarded, cancel := k.archiver.guard(ctx, h, s)
+	r, err := k.open(guarded, config)
+	k.inventory.ask(guarded, r, err)
+	if err == nil {
+		err = k.archiver.bring(guarded, r, h)
+	}
+	full := errors.Is(context.Cause(guarded), errFull)
+	if full {
+		err = nil
+	} else {
+		n = n.fails(err)
+		k.verification.read(guarded, r, s, k.Log)
+	}
+	cancel(nil)
+	// What was written meanwhile counts.
+	if now, err := k.archiver.reader.read(ctx, k.Server); err == nil {
+		h = now
+	}
+	k.points.name(ctx, k, r, h, s)
+	dropped, terr := k.archiver.tidy(ctx, h, s)
+	if dropped {
+		n = n.drops()
+	}
+	if err == nil && !full {
+		n = k.missing(h, n)
+	}
+	return n, errors.Join(err, terr)
+}
+
+// look at the logs, which the program alone removes.
+func (k *Keeper) look(ctx context.Context) (held, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	h, err := k.archiver.reader.read(ctx, k.Server)
+	if err == nil && h.Purges {
+		err = k.Server.PurgeLogs(ctx, false)
+	}
+	return h, err
+}
+
+// follow: keep logs until the archive has their transactions, in case that this member becomes the leader. Of what it drops the leader may
+// have a copy, so this is no gap yet.
+func (k *Keeper) follow(ctx context.Context, s mysqlmember.Backup, h held) error {
+	var err error
+	if k.archiver.needs(h, s) {
+		var r Repository
+		if r, err = k.Open(ctx, k.Place(s)); err == nil {
+			reading, cancel := context.WithTimeout(ctx, limit)
+			err = k.archiver.learn(reading, r, h)
+			cancel()
+		}
+	}
+	_, tidied := k.archiver.tidy(ctx, h, s)
+	return errors.Join(err, tidied)
+}
+
+// missing transactions are noted, once after each backup.
+func (k *Keeper) missing(h held, n note) note {
+	last := k.inventory.last
+	if last == nil || n.Dropped != nil && n.Dropped.After(last.Began) {
+		return n
+	}
+	if lost := k.archiver.lost(h, last); !lost.Empty() {
+		k.Log.Warn("the archive lacks transactions since the last backup", "transactions", lost.String(), "backup", last.Label)
+		n.Dropped = now()
+	}
+	return n
+}
+
+// open the repository, again when its Secrets changed or its backups vanished: it is another bucket then, or an empty one.
+func (k *Keeper) open(ctx context.Context, config mysqlmember.Config) (Repository, error) {
+	p := k.Place(*config.Backup)
+	opened := fmt.Sprint(p, content(p.Secret), content(p.Key))
+	if opened != k.opened || k.inventory.vanished {
+		k.opened, k.repository, k.inventory.vanished = opened, nil, false
+		k.inventory.asked, k.archiver.read, k.points.stanza = time.Time{}, time.Time{}, ""
+	}
+	if k.repository != nil {
+		return k.repository, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r, err := k.Open(ctx, p)
+	if err == nil {
+		err = r.Claim(ctx, k.Group(config.Generation))
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.repository = r
+	return r, nil
+}
+
+// content of a folder of a Secret, as a sum.
+func content(folder string) string {
+	if folder == "" {
+		return ""
+	}
+	sum := sha256.New()
+	files, _ := filepath.Glob(filepath.Join(folder, "*")) // the pattern is well formed
+	for _, f := range files {
+		raw, err := os.ReadFile(filepath.Clean(f))
+		if err == nil {
+			_, _ = io.WriteString(sum, f+"\n"+string(raw)+"\n")
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// nearlyFull reports whether the volume has little room left, or it is unknown.
+func nearlyFull() bool {
+	u, err := volume.Measure(mysqlmember.FolderVolume)
+	return err != nil || volume.Class("", u.Percent) != volume.DiskOk
+}
+
+// write how backups are to the report. Every member reports what it dropped as a leader; the leader reports everything else.
+func (k *Keeper) write(s mysqlmember.Backup, n note, leads bool) {
+	out := members.BackupReport{Dropped: stamp(n.Dropped)}
+	var restorable []members.RestorePoint
+	if leads {
+		dropped := out.Dropped
+		out = k.inventory.facts
+		out.Dropped, out.Verification, out.RestorePointWait = dropped, k.verification.report, k.points.wait
+		if k.key != "" {
+			out.Key = k.key
+		}
+		switch {
+		case n.Failing != nil:
+			out.Archive, out.Since, out.Message = members.ArchiveFailing, stamp(n.Failing), n.Message
+		case !k.archiver.read.IsZero():
+			out.Archive = members.ArchiveOK
+		}
+		restorable = k.points.restorable(out.Earliest, s.RestorePoint)
+	}
+	k.Reporter.Change(func(r *members.Report) { r.Backup, r.RestorePoints = out, restorable })
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backups
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
+)
+
+// inventoryEvery is how often the leader reads which backups there are.
+const inventoryEvery = time.Minute
+
+// An inventory is which backups the repository has.
+type inventory struct {
+	// facts of the backups, and the last one, as of asked.
+	facts members.BackupReport
+	last  *repository.Backup
+	asked time.Time
+	// vanished reports that there were backups before, and are none now.
+	vanished bool
+}
+
+// ask the repository which backups there are, if it is due. trouble is why it cannot be asked.
+func (v *inventory) ask(ctx context.Context, r Repository, trouble error) {
+	if v.facts.Unread == "" && time.Since(v.asked) < inventoryEvery {
+		return
+	}
+	v.asked = time.Now()
+	if trouble == nil {
+		trouble = v.read(ctx, r)
+	}
+	if trouble != nil {
+		// What was known stays.
+		v.facts.Unread, v.facts.Key = lasting(trouble), keyTrouble(trouble)
+	}
+}
+
+func (v *inventory) read(ctx context.Context, r Repository) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	all, err := r.Backups(ctx)
+	if err != nil {
+		return err
+	}
+	facts := members.BackupReport{Asked: true}
+	v.vanished, v.last = v.last != nil && len(all) == 0, nil
+	if len(all) > 0 {
+		last := all[len(all)-1]
+		facts.Label, facts.Type, facts.Size, facts.Added = last.Label, typeFull, last.Size, last.Added
+		facts.Began, facts.Ended = stamp(&last.Began), stamp(&last.Ended)
+		facts.Earliest = stamp(&all[0].Ended)
+		v.last = &last
+	}
+	v.facts = facts
+	return nil
+}
+
+// typeFull: every backup restores alone.
+const typeFull = "full"
+
+// keyTrouble is what is wrong with the key, as one of members.Key…; "" when something else is wrong.
+func keyTrouble(err error) string {
+	var missing *repository.NotReady
+	if errors.As(err, &missing) {
+		return missing.Key
+	}
+	return ""
+}
+
+// verifiedEvery is how often the leader reads the results of verifications.
+const verifiedEvery = time.Minute
+
+// A verification is what is known of verifications of backups, as of asked.
+type verification struct {
+	report members.VerificationReport
+	asked  time.Time
+}
+
+// read the results, if backups are verified and it is due.
+func (v *verification) read(ctx context.Context, r Repository, s mysqlmember.Backup, log *slog.Logger) {
+	if s.Verify == nil {
+		*v = verification{}
+		return
+	}
+	if r == nil || time.Since(v.asked) < verifiedEvery {
+		return
+	}
+	v.asked = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var report members.VerificationReport
+	if _, err := r.ReadObject(ctx, layout.Verification(s), &report); err != nil {
+		log.Warn("cannot read the results of verifications of backups", "error", err)
+		return
+	}
+	report.Asked = true
+	v.report = report
+}

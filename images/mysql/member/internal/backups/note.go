@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backups
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/capstan-dev/capstan/images/member/durable"
+)
+
+// A note of how archiving is, which outlasts the program.
+type note struct {
+	// Failing is since when nothing came through, and Message why.
+	Failing *time.Time `json:"failing,omitempty"`
+	Message string     `json:"message,omitempty"`
+	// Dropped is when it was noted last that a transaction will never be in the archive. Between the backup before and the next one not every
+	// moment can be restored.
+	Dropped *time.Time `json:"dropped,omitempty"`
+}
+
+// readNote from a file. Without one all was well.
+func readNote(file string) (note, error) {
+	var n note
+	if _, err := durable.ReadJSON(file, &n); err != nil {
+		return note{}, fmt.Errorf("cannot read how archiving is: %w", err)
+	}
+	return n, nil
+}
+
+// write the note to a file, as a whole or not at all.
+func (n note) write(file string) error {
+	if err := durable.WriteJSON(file, n); err != nil {
+		return fmt.Errorf("cannot write how archiving is: %w", err)
+	}
+	return nil
+}
+
+// fails since now, if it did not fail before, or does not.
+func (n note) fails(err error) note {
+	if err == nil {
+		n.Failing, n.Message = nil, ""
+		return n
+	}
+	if n.Failing == nil {
+		n.Failing = now()
+	}
+	n.Message = lasting(err)
+	return n
+}
+
+// drops a transaction: at most once a minute.
+func (n note) drops() note {
+	if n.Dropped == nil || time.Since(*n.Dropped) >= time.Minute {
+		n.Dropped = now()
+	}
+	return n
+}
+
+func now() *time.Time { return new(time.Now().UTC().Truncate(time.Second)) }
+
+// stamp of a time, or nothing.
+func stamp(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// ends of a connection, and the near one is another at each try.
+var ends = regexp.MustCompile(`\S+->(\S+)`)
+
+// lasting text of an error, the same as long as its cause is.
+func lasting(err error) string { return ends.ReplaceAllString(err.Error(), "$1") }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/capstan-dev/capstan/apis/members"
+)
+
+// Again is what a member has to know to be copied again from its group, as a person requested.
+type Again struct {
+	// ID of the request, and Last what became of the last one.
+	ID   string
+	Last members.ReinitializeReport
+	// Former reports that the data is still what was to be replaced when the Last request began.
+	Former bool
+	// Name of the member, and Own what it is in its group; zero when its server does not answer.
+	Name string
+	Own  Peer
+	// Others that answered, by name, and Count how many others there are.
+	Others map[string]Member
+	Count  int
+	// Seated reports that the record of the group has this member.
+	Seated bool
+	// Copying is another member that is copied now.
+	Copying string
+}
+
+// A Step of a member that is copied again.
+type Step int
+
+const (
+	// Stay as it is.
+	Stay Step = iota
+	// Leave the group, and stay out of it.
+	Leave
+	// Discard the data. The member then joins the group as one that has none.
+	Discard
+)
+
+// CopyAgain decides what becomes of a request, and the next step.
+//
+// The data is removed only once the member is in no group, the record of the group does not count on it, and more than half of the others
+// prove that they have a majority: so all that was acknowledged is there, and an outage of all members does not wait for what was removed.
+func CopyAgain(a Again) (members.ReinitializeReport, Step) {
+	is := func(outcome, message string) members.ReinitializeReport {
+		return members.ReinitializeReport{ID: a.ID, Outcome: outcome, Message: message}
+	}
+	copying := is(members.ReinitializeCopying, "it is copied from the group")
+	copied := a.Last.ID == a.ID && a.Last.Outcome == members.ReinitializeCopying && !a.Former
+	proven, counted := 0, false
+	for _, o := range a.Others {
+		if o.Proven {
+			proven++
+		}
+		counted = counted || slices.Contains(o.Group, a.Name)
+	}
+	switch online := a.Own.State == Online; {
+	case copied && online:
+		return is(members.ReinitializeDone, ""), Stay
+	case copied:
+		return copying, Stay
+	case online && a.Own.Role == Primary:
+		return is(members.ReinitializeRefused, "it is the leader: switch over first, and choose another id"), Stay
+	case a.Count == 0:
+		return is(members.ReinitializeWaiting, "there is no other member to copy from"), Stay
+	case a.Copying != "":
+		return is(members.ReinitializeWaiting, "member "+a.Copying+" is copied first"), Stay
+	case 2*proven <= a.Count:
+		return is(members.ReinitializeWaiting, fmt.Sprintf("more than half of the %d other members have to be in a group with a majority, and %d are", a.Count, proven)), Stay
+	case a.Own.State != "" && a.Own.State != Outside, counted, a.Seated:
+		return is(members.ReinitializeWaiting, "it leaves the group first"), Leave
+	}
+	return copying, Discard
+}

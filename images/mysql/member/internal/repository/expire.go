@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Retention says which backups stay. The last one of the stanza always stays.
+type Retention struct {
+	// Days that can be restored: the last backup that is older stays as well, which the first of these days begins with. 0: Full counts.
+	Days int
+	// Full is how many backups are kept. With 0 Days, at least 1.
+	Full int
+	// Former stanzas, whose backups expire as well. Such a stanza is removed once the current one has all that the retention promises.
+	Former []string
+}
+
+const day = 24 * time.Hour
+
+// kept is how many of a stanza's backups stay, of the times when they ended, oldest first.
+func (k Retention) kept(ended []time.Time, now time.Time) int {
+	if k.Days == 0 {
+		return min(len(ended), max(1, k.Full))
+	}
+	from := now.Add(-time.Duration(k.Days) * day)
+	for i := len(ended) - 1; i >= 0; i-- {
+		if ended[i].Before(from) {
+			return len(ended) - i
+		}
+	}
+	return len(ended)
+}
+
+// covers reports whether a stanza's backups alone are all that is promised.
+func (k Retention) covers(ended []time.Time, now time.Time) bool {
+	if k.Days == 0 {
+		return len(ended) >= max(1, k.Full)
+	}
+	return len(ended) > 0 && ended[0].Before(now.Add(-time.Duration(k.Days)*day))
+}
+
+// Expire backups, and the binary logs that no restore needs any more. The error is ErrBusy when the bucket could not give back the room of
+// copies that do not count any more, because a restore or another backup uses the copies: the next time does it.
+func (r *Repository) Expire(ctx context.Context, keep Retention, now time.Time) error {
+	stanza, err := r.stanza()
+	if err != nil {
+		return err
+	}
+	all, err := r.manifests(ctx, stanza)
+	if err != nil {
+		return err
+	}
+	covered := keep.covers(times(all), now)
+	problems := []error{r.expire(ctx, stanza, all, keep.kept(times(all), now), now)}
+	for _, former := range keep.Former {
+		if former == stanza || !steps.MatchString(former) {
+			continue
+		}
+		problems = append(problems, r.expireFormer(ctx, former, keep, covered, now))
+	}
+	return errors.Join(problems...)
+}
+
+func times(all []manifest) []time.Time {
+	out := make([]time.Time, len(all))
+	for i, m := range all {
+		out[i] = m.Ended
+	}
+	return out
+}
+
+func (r *Repository) expireFormer(ctx context.Context, former string, keep Retention, covered bool, now time.Time) error {
+	all, err := r.manifests(ctx, former)
+	if err != nil {
+		return err
+	}
+	if !covered {
+		return r.expire(ctx, former, all, keep.kept(times(all), now), now)
+	}
+	// Manifests are first: from then on nothing of it counts.
+	for _, prefix := range []string{r.key("backup", former) + "/", r.key("log", former) + "/", r.key("copy", former) + "/"} {
+		if err := r.objects.removeAll(ctx, prefix); err != nil {
+			return fmt.Errorf("cannot remove the stanza %s: %w", former, err)
+		}
+	}
+	return r.objects.remove(ctx, r.key("stanza", former+".json"))
+}
+
+// expire all but the last backups of a stanza.
+func (r *Repository) expire(ctx context.Context, stanza string, all []manifest, kept int, now time.Time) error {
+	drop, all := all[:len(all)-kept], all[len(all)-kept:]
+	for _, m := range drop {
+		if err := r.objects.remove(ctx, r.manifest(stanza, m.Label)); err != nil {
+			return err
+		}
+	}
+	if len(all) > 0 {
+		if err := r.expireLogs(ctx, stanza, all, now); err != nil {
+			return err
+		}
+	}
+	if err := r.expireCopies(ctx, stanza, all, now); err != nil {
+		return fmt.Errorf("cannot expire the copies of the stanza %s: %w", stanza, err)
+	}
+	return nil
+}
+
+// unfinished is how long a snapshot may be without its manifest, which is written right after it.
+const unfinished = time.Hour
+
+// expireCopies forgets snapshots without a manifest: of backups that expired, and of ones that did not come to their end.
+func (r *Repository) expireCopies(ctx context.Context, stanza string, kept []manifest, now time.Time) error {
+	c := r.copies(stanza)
+	there, err := r.objects.list(ctx, r.key("copy", stanza)+"/config", false)
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	all, err := c.list(ctx)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, s := range all {
+		if !slices.ContainsFunc(kept, func(m manifest) bool { return m.Snapshot == s.ID }) && s.Time.Before(now.Add(-unfinished)) {
+			ids = append(ids, s.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return c.forget(ctx, ids)
+}
+
+// needed reports whether a restore of one of the backups may need a log: all of them have what is in another one.
+func needed(l Log, backups []manifest) bool {
+	return slices.ContainsFunc(backups, func(m manifest) bool { return !m.Set.Contains(l.Set) })
+}
+
+// expireLogs removes logs that no backup needs, an index at a time. The one that a server may be adding to stays.
+func (r *Repository) expireLogs(ctx context.Context, stanza string, backups []manifest, now time.Time) error {
+	folders, err := r.objects.list(ctx, r.key("log", stanza)+"/", true)
+	if err != nil {
+		return err
+	}
+	s, err := r.sealed(ctx, true)
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		indexes, err := r.indexes(ctx, folder)
+		if err != nil {
+			return err
+		}
+		for i, e := range indexes {
+			if i == len(indexes)-1 && e.written.After(now.Add(-day)) {
+				continue
+			}
+			logs, err := r.index(ctx, e)
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(logs, func(l Log) bool { return needed(l, backups) }) {
+				continue
+			}
+			// The index is last: what is still listed after an interruption is removed the next time.
+			if err := each(logs, func(_ int, l Log) error { return r.objects.remove(ctx, folder.key+l.File+s.suffix()) }); err != nil {
+				return err
+			}
+			if err := r.objects.remove(ctx, e.key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

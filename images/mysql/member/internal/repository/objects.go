@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repository
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5" //nolint:gosec // Buckets that are locked ask for it.
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/capstan-dev/capstan/images/member/bucket"
+	"github.com/capstan-dev/capstan/images/member/certificate"
+	"github.com/capstan-dev/capstan/images/member/reach"
+)
+
+// answered within is how long a server may take until it begins to answer.
+const answeredWithin = 30 * time.Second
+
+// objects of a bucket.
+type objects struct {
+	api    *s3.Client
+	bucket string
+	place  string
+}
+
+func openBucket(c bucket.Connection) (*objects, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CA != "" {
+		var err error
+		if config.RootCAs, err = certificate.Authorities(c.CA); err != nil {
+			return nil, fmt.Errorf("cannot use ca.crt of the bucket's connection Secret: %w: correct it", err)
+		}
+	}
+	host := net.JoinHostPort(c.Host, c.Port)
+	return &objects{bucket: c.Bucket, place: "the bucket " + c.Bucket + " at " + host, api: s3.New(s3.Options{
+		BaseEndpoint: aws.String("https://" + host), UsePathStyle: true, Region: c.Region,
+		Credentials: credentials.NewStaticCredentialsProvider(c.Key, c.Secret, c.Token),
+		HTTPClient: &http.Client{Transport: &http.Transport{
+			TLSClientConfig: config, DialContext: reach.Dial, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+			ResponseHeaderTimeout: answeredWithin, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: parallel,
+		}},
+		Logger: logging.Nop{},
+		// Not all servers know the newer checksums. What matters has one of its own.
+		RequestChecksumCalculation:     aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation:     aws.ResponseChecksumValidationWhenRequired,
+		DisableS3ExpressSessionAuth:    aws.Bool(true),
+		DisableMultiRegionAccessPoints: true,
+	})}, nil
+}
+
+// get an object. It reports whether there is one.
+func (o *objects) get(ctx context.Context, key string) (io.ReadCloser, bool, error) {
+	out, err := o.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &o.bucket, Key: &key})
+	switch {
+	case refused(err, "NoSuchKey", "NotFound"):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("cannot read %s in %s: %w", key, o.place, plain(err))
+	}
+	return out.Body, true, nil
+}
+
+// put an object. With once it is not written over another one, and put reports whether it was written.
+func (o *objects) put(ctx context.Context, key string, content io.ReadSeeker, once bool) (bool, error) {
+	sum := md5.New() //nolint:gosec // Buckets that are locked ask for it.
+	_, err := io.Copy(sum, content)
+	if err == nil {
+		_, err = content.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot read what is to be written to %s: %w", key, err)
+	}
+	in := &s3.PutObjectInput{
+		Bucket: &o.bucket, Key: &key, Body: content, ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum.Sum(nil))),
+	}
+	if once {
+		in.IfNoneMatch = aws.String("*")
+	}
+	_, err = o.api.PutObject(ctx, in)
+	switch {
+	case once && refused(err, "PreconditionFailed", "ConditionalRequestConflict"):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("cannot write %s in %s: %w", key, o.place, plain(err))
+	}
+	return true, nil
+}
+
+// An entry of a list of objects: a folder ends with a slash.
+type entry struct {
+	key, tag string
+	written  time.Time
+}
+
+// list the objects below a prefix; with shallow only the folders and objects right below it.
+func (o *objects) list(ctx context.Context, prefix string, shallow bool) ([]entry, error) {
+	in := &s3.ListObjectsV2Input{Bucket: &o.bucket, Prefix: &prefix}
+	if shallow {
+		in.Delimiter = aws.String("/")
+	}
+	var all []entry
+	for pages := s3.NewListObjectsV2Paginator(o.api, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("cannot list %s in %s: %w", prefix, o.place, plain(err))
+		}
+		for i := range page.CommonPrefixes {
+			all = append(all, entry{key: aws.ToString(page.CommonPrefixes[i].Prefix)})
+		}
+		for i := range page.Contents {
+			all = append(all, entry{
+				aws.ToString(page.Contents[i].Key), aws.ToString(page.Contents[i].ETag), aws.ToTime(page.Contents[i].LastModified),
+			})
+		}
+	}
+	return all, nil
+}
+
+// remove an object. One that is not there is no error.
+func (o *objects) remove(ctx context.Context, key string) error {
+	_, err := o.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &o.bucket, Key: &key})
+	if err != nil && !refused(err, "NoSuchKey", "NotFound") {
+		return fmt.Errorf("cannot delete %s in %s: %w", key, o.place, plain(err))
+	}
+	return nil
+}
+
+// removeAll objects below a prefix.
+func (o *objects) removeAll(ctx context.Context, prefix string) error {
+	all, err := o.list(ctx, prefix, false)
+	if err != nil {
+		return err
+	}
+	return each(all, func(_ int, e entry) error { return o.remove(ctx, e.key) })
+}
+
+func (o *objects) readJSON(ctx context.Context, key string, into any) (bool, error) {
+	body, found, err := o.get(ctx, key)
+	if err != nil || !found {
+		return false, err
+	}
+	raw, err := io.ReadAll(body)
+	err = errors.Join(err, body.Close())
+	if err != nil {
+		return false, fmt.Errorf("cannot read %s in %s: %w", key, o.place, plain(err))
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return false, fmt.Errorf("cannot understand %s in %s: %w: %w", key, o.place, ErrDamaged, err)
+	}
+	return true, nil
+}
+
+func (o *objects) writeJSON(ctx context.Context, key string, value any) error {
+	_, err := o.putJSON(ctx, key, value, false)
+	return err
+}
+
+// create an object unless there is one.
+func (o *objects) create(ctx context.Context, key string, value any) error {
+	_, err := o.putJSON(ctx, key, value, true)
+	return err
+}
+
+func (o *objects) putJSON(ctx context.Context, key string, value any, once bool) (bool, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return false, fmt.Errorf("cannot write %s in %s: %w", key, o.place, err)
+	}
+	return o.put(ctx, key, bytes.NewReader(raw), once)
+}
+
+// refused reports whether a server refused a request with one of these codes.
+func refused(err error, codes ...string) bool {
+	var answer smithy.APIError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	for _, code := range codes {
+		if answer.ErrorCode() == code {
+			return true
+		}
+	}
+	return false
+}
+
+// plain is why a request failed, without what is another each time, such as the id of the request: a report changes only when a fact does.
+func plain(err error) error {
+	var (
+		answer smithy.APIError
+		outer  *url.Error
+		inner  *net.OpError
+	)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	case errors.As(err, &answer):
+		return fmt.Errorf("the server refuses it: %s", strings.TrimSpace(answer.ErrorCode()))
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &outer) && outer.Timeout():
+		return errors.New("the server does not answer in time")
+	case errors.As(err, &inner):
+		return fmt.Errorf("cannot %s: %w", inner.Op, inner.Err)
+	case outer != nil:
+		return outer.Err
+	}
+	return err
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package repository keeps physical copies and binary logs of a Database in a bucket. Copies are snapshots of restic, which has a
+// repository of its own for each stanza. Everything else are objects beside them, so that a member learns what there is by a few small
+// requests and without restic:
+//
+//	<path>/capstan/repository.json          whether things are encrypted, and the key of objects, locked with the passphrase
+//	<path>/capstan/<name>.json              small objects, such as restore points
+//	<path>/stanza/<stanza>.json             the group whose data a stanza takes
+//	<path>/backup/<stanza>/<label>.json     the backups there are: one whose object is missing does not count
+//	<path>/copy/<stanza>/                   the repository of restic
+//	<path>/log/<stanza>/<server>/<file>.zst binary logs, with .age at the end when they are encrypted
+//	<path>/log/<stanza>/<server>/index/     what is in the logs: an object for each 64 of them
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/bucket"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+)
+
+// Errors of what is in a repository. Errors of its Secrets and its key are a *NotReady.
+var (
+	// ErrForeign: the stanza takes the data of another group. Nothing is written to it.
+	ErrForeign = errors.New("the stanza has the data of another group")
+	// ErrDiffers: there is a binary log of this name with another content.
+	ErrDiffers = errors.New("there is one of this name with another content")
+	// ErrDamaged: what came from the bucket is not what was brought there.
+	ErrDamaged = errors.New("it is damaged")
+	// ErrNotFound: there is no such backup or binary log.
+	ErrNotFound = errors.New("the repository has none of that name")
+	// ErrBusy: another program uses the copies of the stanza, or one that was killed did less than half an hour ago.
+	ErrBusy = errors.New("another backup or restore uses the copies")
+)
+
+// NotReady is why a repository cannot be used as long as its Secrets are as they are.
+type NotReady = bucket.NotReady
+
+// A Place is where a repository is.
+type Place struct {
+	// Path in the bucket, and Stanza there. Without a Stanza nothing can be written, and Backups are the ones of all stanzas.
+	Path, Stanza string
+	// Secret is the folder of the bucket's connection Secret, and Key the folder of the key; "" when nothing is encrypted.
+	Secret, Key string
+	// Scratch is a folder for files that are of no use after the program ends. Default: the system's folder for such files.
+	Scratch string
+}
+
+// A Repository in a bucket. Several goroutines may use it.
+type Repository struct {
+	place      Place
+	connection bucket.Connection
+	passphrase string
+	objects    *objects
+
+	mu sync.Mutex
+	// seal is known once there is something in the repository.
+	seal *seal
+	// read are indexes of logs that were read, by key.
+	read map[string]readIndex
+	// taken are manifests of backups that were read, by their entries.
+	taken map[entry]manifest
+}
+
+// A Backup is a physical copy.
+type Backup struct {
+	// Label is unique in the repository. Save gives it.
+	Label string `json:"label"`
+	// Stanza that it belongs to, which Save tells. Series of the server, as in 9.7, with its Version, as in 9.7.4.
+	Stanza  string `json:"stanza"`
+	Series  string `json:"series"`
+	Version string `json:"version"`
+	// Began and Ended tell when the copy was taken. Ended is by default when Save ended.
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
+	// Set has the transactions in the copy, and Group is the name of the group that it is of.
+	Set   gtid.Set `json:"set"`
+	Group string   `json:"group"`
+	// Size of the data, and what the backup Added to the bucket, in bytes. Save tells both.
+	Size  int64 `json:"size"`
+	Added int64 `json:"added"`
+}
+
+// A Log is a binary log that is closed.
+type Log struct {
+	// Server is the UUID of the server that wrote it, and File its name, as in binlog.000012.
+	Server string `json:"server"`
+	File   string `json:"file"`
+	// Previous has the transactions before it, as the log tells, and Set its own.
+	Previous gtid.Set `json:"previous"`
+	Set      gtid.Set `json:"set"`
+	// First and Last are when its first and its last transaction were committed; zero without any.
+	First time.Time `json:"first,omitzero"`
+	Last  time.Time `json:"last,omitzero"`
+	// Size of the file in bytes, and SHA256 of its content in hexadecimal digits. SaveLog tells both.
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Names that are a step of a key.
+var steps = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$`)
+
+// Open the repository at a place. The error is a *NotReady when a Secret or the key is missing or wrong. Nothing is written.
+func Open(ctx context.Context, p Place) (*Repository, error) {
+	if p.Stanza != "" && !steps.MatchString(p.Stanza) {
+		return nil, fmt.Errorf("cannot open the repository: %q cannot be the name of a stanza", p.Stanza)
+	}
+	r := &Repository{place: p, read: map[string]readIndex{}, taken: map[entry]manifest{}}
+	var err error
+	if r.connection, err = bucket.Read(p.Secret); err != nil {
+		return nil, err
+	}
+	if p.Key != "" {
+		if r.passphrase, err = bucket.ReadKey(filepath.Join(p.Key, mysqlmember.FileBackupKey)); err != nil {
+			return nil, err
+		}
+	}
+	if r.objects, err = openBucket(r.connection); err != nil {
+		return nil, err
+	}
+	if _, err := r.sealed(ctx, false); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// key of an object in the bucket.
+func (r *Repository) key(steps ...string) string {
+	return strings.TrimLeft(path.Join(append([]string{r.place.Path}, steps...)...), "/")
+}
+
+// stanza that is written to.
+func (r *Repository) stanza() (string, error) {
+	if r.place.Stanza == "" {
+		return "", errors.New("cannot use the repository: no stanza is chosen")
+	}
+	return r.place.Stanza, nil
+}
+
+// A lock is the object that says how a repository is sealed.
+type lock struct {
+	// Version of the layout.
+	Version int `json:"version"`
+	// Key of objects, encrypted with the passphrase; "" when nothing is encrypted.
+	Key string `json:"key,omitempty"`
+}
+
+// layoutVersion is the layout of a repository that this code knows.
+const layoutVersion = 1
+
+// sealed is how objects are sealed: nil when the repository is empty and must not be made.
+func (r *Repository) sealed(ctx context.Context, make bool) (*seal, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seal != nil {
+		return r.seal, nil
+	}
+	key := r.key("capstan", "repository.json")
+	var l lock
+	found, err := r.objects.readJSON(ctx, key, &l)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		if !make {
+			return nil, nil //nolint:nilnil // An empty repository has no seal yet.
+		}
+		l = lock{Version: layoutVersion}
+		if r.passphrase != "" {
+			if l.Key, err = newKey(r.passphrase); err != nil {
+				return nil, err
+			}
+		}
+		// Another program may make it at the same moment: what is there counts.
+		if err := r.objects.create(ctx, key, l); err != nil {
+			return nil, err
+		}
+		if _, err := r.objects.readJSON(ctx, key, &l); err != nil {
+			return nil, err
+		}
+	}
+	if l.Version > layoutVersion {
+		return nil, fmt.Errorf("cannot use the repository at %s: it has layout %d, and this image knows layouts up to %d: use an image of the version that made it",
+			r.place.Path, l.Version, layoutVersion)
+	}
+	s, err := l.open(r.passphrase)
+	if err == nil {
+		r.seal = s
+	}
+	return s, err
+}
+
+// open the lock with a passphrase, or with none.
+func (l lock) open(passphrase string) (*seal, error) {
+	switch {
+	case l.Key == "" && passphrase == "":
+		return &seal{}, nil
+	case l.Key == "":
+		return nil, mismatch("what is in the bucket is not encrypted, and a key is given: use another path, or no key")
+	case passphrase == "":
+		return nil, mismatch("what is in the bucket is encrypted, and no key is given: give the key that it was made with")
+	}
+	identity, err := openKey(l.Key, passphrase)
+	var wrong *age.NoIdentityMatchError
+	if errors.As(err, &wrong) {
+		return nil, mismatch("what is in the bucket does not open with the key that is given: give the key that it was made with")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the key of the repository: %w", err)
+	}
+	return &seal{identity}, nil
+}
+
+func mismatch(message string) *NotReady {
+	return &NotReady{Message: message, Key: members.KeyMismatch}
+}
+
+// owner of a stanza.
+type owner struct {
+	Group string `json:"group"`
+}
+
+// Claim the stanza for a group: from then on it takes data of no other. The error is ErrForeign when another one has it. A generation claims
+// with the name that its group began with, and keeps it.
+func (r *Repository) Claim(ctx context.Context, group string) error {
+	has, err := r.claim(ctx, group)
+	if err == nil && has != group {
+		err = fmt.Errorf("cannot use the stanza %s for the group %s: %w", r.place.Stanza, group, ErrForeign)
+	}
+	return err
+}
+
+// claim the stanza unless it is claimed, and return the group that it is for.
+func (r *Repository) claim(ctx context.Context, group string) (string, error) {
+	stanza, err := r.stanza()
+	if err != nil {
+		return "", err
+	}
+	if group == "" {
+		return "", errors.New("cannot claim a stanza for a group without a name")
+	}
+	if _, err := r.sealed(ctx, true); err != nil {
+		return "", err
+	}
+	key := r.key("stanza", stanza+".json")
+	var has owner
+	found, err := r.objects.readJSON(ctx, key, &has)
+	if err == nil && !found {
+		if err = r.objects.create(ctx, key, owner{group}); err == nil {
+			_, err = r.objects.readJSON(ctx, key, &has)
+		}
+	}
+	return has.Group, err
+}
+
+// claimFor data, which may be of a group with another name by now: after an outage, one may begin with less than all transactions. It still
+// has transactions of the first one.
+func (r *Repository) claimFor(ctx context.Context, b Backup) error {
+	has, err := r.claim(ctx, b.Group)
+	if err == nil && has != b.Group && !b.Set.From(has) {
+		err = fmt.Errorf("cannot use the stanza %s for data of the group %s: %w", r.place.Stanza, b.Group, ErrForeign)
+	}
+	return err
+}
+
+// ReadObject reads the JSON of a small object beside the backups, such as restore-points, into a value. It reports whether there is one.
+func (r *Repository) ReadObject(ctx context.Context, name string, v any) (bool, error) {
+	return r.objects.readJSON(ctx, r.key("capstan", name+".json"), v)
+}
+
+// WriteObject writes a value as JSON to a small object. Like the list of backups it is not encrypted.
+func (r *Repository) WriteObject(ctx context.Context, name string, v any) error {
+	if _, err := r.sealed(ctx, true); err != nil {
+		return err
+	}
+	return r.objects.writeJSON(ctx, r.key("capstan", name+".json"), v)
+}

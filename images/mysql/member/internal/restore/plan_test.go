@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
+)
+
+const group = "3f2a9c1b-0000-4000-8000-000000000001"
+
+func set(numbers string) gtid.Set {
+	if numbers == "" {
+		return gtid.Set{}
+	}
+	s, err := gtid.Parse(group + ":" + numbers)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// minute of a day.
+func minute(m int) time.Time { return time.Date(2026, 11, 26, 3, m, 0, 0, time.UTC) }
+
+func TestChoose(t *testing.T) {
+	backup := func(label string, ended int, numbers string) repository.Backup {
+		return repository.Backup{Label: label, Began: minute(ended - 1), Ended: minute(ended), Set: set(numbers)}
+	}
+	log := func(server, file, previous, numbers string, first, last int) repository.Log {
+		return repository.Log{Server: server, File: file, Previous: set(previous), Set: set(numbers), First: minute(first), Last: minute(last)}
+	}
+	backups := []repository.Backup{backup("one", 10, "1-100"), backup("two", 30, "1-250")}
+	// b leads from 24 on. It has what it received of a in its own logs as well, and its first log is from when it joined.
+	logs := []repository.Log{
+		log("b", "binlog.000007", "1-180", "181-220:1000001-1000020", 18, 25),
+		log("a", "binlog.000001", "", "1-50", 1, 5),
+		log("a", "binlog.000002", "1-50", "51-150", 5, 15),
+		log("a", "binlog.000003", "1-150", "151-200", 15, 20),
+		log("b", "binlog.000008", "1-220:1000001-1000020", "221-250:1000021-1000100", 25, 40),
+	}
+	without := func(file string) (out []repository.Log) {
+		for _, l := range logs {
+			if l.File != file {
+				out = append(out, l)
+			}
+		}
+		return out
+	}
+	at := func(m int) Target { m2 := minute(m); return Target{At: &m2} }
+	point := func(numbers string) Target { return Target{Point: &Point{Name: "v1", At: "then", Set: set(numbers)}} }
+	for name, tc := range map[string]struct {
+		reason string
+		logs   []repository.Log
+		target Target
+		backup string
+		want   []string
+		err    string
+	}{
+		"Latest":      {"The latest backup is continued by what it lacks.", logs, Target{}, "two", []string{"b7", "b8"}, ""},
+		"Time":        {"A time begins with the backup before it, and ends with the log that it is in.", logs, at(19), "one", []string{"a2", "a3", "b7"}, ""},
+		"Between":     {"A log that begins after the time is not replayed.", logs, at(17), "one", []string{"a2", "a3"}, ""},
+		"Failover":    {"Logs of the next leader go on where those of the former one end.", logs, at(26), "one", []string{"a2", "a3", "b7", "b8"}, ""},
+		"AtBackup":    {"A backup has what was committed when it ended.", logs, at(30), "two", []string{"b7", "b8"}, ""},
+		"Early":       {"Nothing is there from before the first backup.", logs, at(9), "", nil, "the first time that can be restored is 2026-11-26T03:10:00Z"},
+		"Late":        {"Nothing is known of what was not archived.", logs, at(41), "", nil, "ends with what was committed at 2026-11-26T03:40:00Z"},
+		"BeforeGap":   {"What is before a gap can be restored.", without("binlog.000003"), at(14), "one", []string{"a2"}, ""},
+		"AcrossGap":   {"What is after it cannot.", without("binlog.000003"), at(19), "", nil, "between 2026-11-26T03:15:00Z and 2026-11-26T03:18:00Z, at least " + group + ":151-180. Choose a time up to 2026-11-26T03:15:00Z, or one from 2026-11-26T03:30:00Z on"},
+		"LatestGap":   {"The latest is refused as well when something before it is missing.", without("binlog.000007"), Target{}, "", nil, "at least " + group + ":1000001-1000020"},
+		"Point":       {"A restore point begins with the backup before it.", logs, point("1-170"), "one", []string{"a2", "a3", "b7", "b8"}, ""},
+		"EarlyPoint":  {"Its backup may have expired.", logs, point("1-99"), "", nil, "the backup before it is kept no longer"},
+		"UnknownPast": {"Or what leads to it was not archived.", logs[:1], point("1-170"), "", nil, "the archive has a gap"},
+		"LatePoint":   {"Or is not archived yet.", logs, point("1-250:1000001-1000200"), "", nil, `does not reach the restore point "v1": it lacks ` + group + ":1000101-1000200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Choose(backups, tc.logs, tc.target)
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Fatalf("%s: got the error %v, want %q", tc.reason, err, tc.err)
+			}
+			var files []string
+			for _, l := range got.Logs {
+				files = append(files, l.Server+l.File[len(l.File)-1:])
+			}
+			if diff := cmp.Diff([]any{tc.backup, tc.want}, []any{got.Backup.Label, files}); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if _, err := Choose(nil, logs, Target{}); err == nil || !strings.Contains(err.Error(), "there is no backup") {
+		t.Errorf("without a backup: %v", err)
+	}
+}
+
+// TestChooseIdle: when nothing was committed after the last log, a backup that was begun after the moment shows that all is there.
+func TestChooseIdle(t *testing.T) {
+	backups := []repository.Backup{
+		{Label: "one", Began: minute(9), Ended: minute(10), Set: set("1-100")}, {Label: "two", Began: minute(40), Ended: minute(41), Set: set("1-150")},
+	}
+	logs := []repository.Log{{Server: "a", File: "binlog.000002", Previous: set("1-50"), Set: set("51-150"), First: minute(5), Last: minute(15)}}
+	at := minute(30)
+	if p, err := Choose(backups, logs, Target{At: &at}); err != nil || p.Backup.Label != "one" {
+		t.Errorf("got %v, %v", p, err)
+	}
+	backups[1].Set = set("1-151")
+	if _, err := Choose(backups, logs, Target{At: &at}); err == nil {
+		t.Error("a transaction that is not archived may be from before the moment")
+	}
+}
+
+// TestChooseClocks: the clock of a backup's pod may be behind the leader's, and the backup has what was committed after the moment.
+func TestChooseClocks(t *testing.T) {
+	backups := []repository.Backup{
+		{Label: "one", Began: minute(9), Ended: minute(10), Set: set("1-100")}, {Label: "two", Began: minute(18), Ended: minute(19), Set: set("1-170")},
+	}
+	logs := []repository.Log{
+		{Server: "a", File: "binlog.000002", Previous: set("1-50"), Set: set("51-150"), First: minute(5), Last: minute(15)},
+		{Server: "a", File: "binlog.000003", Previous: set("1-150"), Set: set("151-200"), First: minute(21), Last: minute(25)},
+	}
+	at := minute(20)
+	if p, err := Choose(backups, logs, Target{At: &at}); err != nil || p.Backup.Label != "one" || len(p.Logs) != 1 {
+		t.Errorf("got %v, %v", p, err)
+	}
+}
