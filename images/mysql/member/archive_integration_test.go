@@ -21,22 +21,6 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
 
-// backupKey of what is in the bucket.
-const backupKey = "a key of a test, of more than twenty-four characters"
-
-// newArchivedCluster is a cluster whose members archive to a bucket, encrypted. Members are not started yet.
-func newArchivedCluster(t *testing.T, letters ...string) *cluster {
-	t.Helper()
-	c := newCluster(t, letters...)
-	c.store = newStore(t)
-	c.store.connect(c, "bucket", letters...)
-	c.file("bucket-key/"+mysqlmember.FileBackupKey, []byte(backupKey))
-	c.config.Backup = c.backups(letters...)
-	c.config.Backup.Encrypted = true
-	c.configure()
-	return c
-}
-
 // executed by a member until now.
 func (c *cluster) executed(letter string) gtid.Set {
 	c.t.Helper()
@@ -126,7 +110,7 @@ func leaderArchives(t *testing.T, c *cluster, _ *writer) {
 		t.Fatal(err)
 	}
 	key := strings.TrimPrefix(c.config.Backup.Path, "/") + "/backup/" + saved.Stanza + "/" + saved.Label + ".json"
-	if _, err := c.store.client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucket), Key: &key, Body: bytes.NewReader(raw)}); err != nil {
+	if _, err := c.bucket.client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucketName), Key: &key, Body: bytes.NewReader(raw)}); err != nil {
 		t.Fatal(err)
 	}
 	took := c.eventually("the backup is told", 2*time.Minute, func() bool { b, _ := c.told(); return b.Label == saved.Label })
@@ -165,7 +149,7 @@ func restorePoint(t *testing.T, c *cluster, _ *writer) {
 // archiveAwayAndFailover: leaders change while the archive lags. There is no gap, and writes do not wait.
 func archiveAwayAndFailover(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
-	c.store.Stop()
+	c.bucket.Stop()
 	c.eventually("the leader tells that the archive fails", 2*time.Minute, func() bool { b, _ := c.told(); return b.Archive == members.ArchiveFailing })
 	b, _ := c.told()
 	t.Logf("%+v", b)
@@ -179,7 +163,7 @@ func archiveAwayAndFailover(t *testing.T, c *cluster, w *writer) {
 	if c.leader() == killed {
 		t.Error("no other member leads")
 	}
-	c.store.Start()
+	c.bucket.Start()
 	c.archives("all is archived", 2*time.Minute)
 	c.eventually("it tells so", 20*time.Second, func() bool {
 		b, _ := c.told()
@@ -194,14 +178,14 @@ func archiveAwayAndFailover(t *testing.T, c *cluster, w *writer) {
 
 func wrongKey(t *testing.T, c *cluster, _ *writer) {
 	t.Helper()
-	c.file("bucket-key/"+mysqlmember.FileBackupKey, []byte("another key of a test, of more than twenty-four characters"))
+	c.file("backup-key/"+mysqlmember.FileBackupKey, []byte("another key of a test, of more than twenty-four characters"))
 	c.eventually("the wrong key is told", 2*time.Minute, func() bool {
 		b, _ := c.told()
 		return b.Key == members.KeyMismatch && b.Archive == members.ArchiveFailing
 	})
 	b, _ := c.told()
 	t.Logf("%+v", b)
-	c.file("bucket-key/"+mysqlmember.FileBackupKey, []byte(backupKey))
+	c.file("backup-key/"+mysqlmember.FileBackupKey, []byte(backupKey))
 	c.eventually("the right key is told", time.Minute, func() bool { b, _ := c.told(); return b.Key == "" && b.Archive == members.ArchiveOK })
 }
 
@@ -211,7 +195,7 @@ func droppedBacklog(t *testing.T, c *cluster, w *writer) {
 	before := c.executed(c.leader())
 	c.config.Backup.Queue = 8 << 20
 	c.configure()
-	c.store.Stop()
+	c.bucket.Stop()
 	conn := c.connect(c.leader(), consumer, "shop")
 	defer func() { _ = conn.Close() }()
 	if _, err := conn.ExecContext(t.Context(), "CREATE TABLE large (id BIGINT PRIMARY KEY, text LONGTEXT)"); err != nil {
@@ -230,7 +214,7 @@ func droppedBacklog(t *testing.T, c *cluster, w *writer) {
 	took := c.eventually("the drop is told", time.Minute, func() bool { b, _ := c.told(); return b.Dropped != "" })
 	t.Logf("told after %s", took)
 	w.goesOn(10 * time.Second)
-	c.store.Start()
+	c.bucket.Start()
 	want := c.executed(c.leader())
 	c.eventually("the rest is archived", 2*time.Minute, func() bool {
 		b, _ := c.told()

@@ -68,7 +68,7 @@ type cluster struct {
 	letters []string
 	dynamic map[string]string
 	config  mysqlmember.Config
-	store   *store // of a cluster that archives; else nil
+	bucket  *store // nil without backups
 
 	apiDown atomic.Bool
 
@@ -348,9 +348,11 @@ func (c *cluster) start(letter string) *running {
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
 			mysqlmember.FolderServer: mount("members"), mysqlmember.FolderAccess: mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
-			mysqlmember.FolderBackup: c.folder("bucket"), mysqlmember.FolderBackupKey: c.folder("bucket-key"),
 			mysqlmember.FolderSource: c.folder("source"), mysqlmember.FolderSourceKey: c.folder("source-key"),
 		},
+	}
+	if c.bucket != nil {
+		box.Mounts[mysqlmember.FolderBackup], box.Mounts[mysqlmember.FolderBackupKey] = mount("backup"), mount("backup-key")
 	}
 	host, port, _ := net.SplitHostPort(c.api) // see network
 	env := []string{

@@ -54,7 +54,13 @@ func (c *cluster) network(letter string) {
 	c.ip("-n", name, "address", "add", c.identify(letter).IP+"/24", "dev", "eth0")
 	c.ip("-n", name, "link", "set", "eth0", "up")
 	c.ip("-n", name, "link", "set", "lo", "up")
-	l, err := listenIn(c.netns(letter), c.api)
+	c.offer(letter, c.api)
+}
+
+// offer a server of the machine in the network of a member, at the same address.
+func (c *cluster) offer(letter, address string) {
+	c.t.Helper()
+	l, err := listenIn(c.netns(letter), address)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -65,25 +71,27 @@ func (c *cluster) network(letter string) {
 			if err != nil {
 				return
 			}
-			go c.forward(from)
+			go c.forward(from, address)
 		}
 	}()
 }
 
-// forward a connection to the API server, while that is up.
-func (c *cluster) forward(from net.Conn) {
+// forward a connection to a server of the machine, and to the API server only while that is up.
+func (c *cluster) forward(from net.Conn, address string) {
 	defer func() { _ = from.Close() }()
-	if c.apiDown.Load() {
+	if address == c.api && c.apiDown.Load() {
 		return
 	}
-	to, err := net.Dial("tcp", c.api)
+	to, err := net.Dial("tcp", address)
 	if err != nil {
 		return
 	}
 	defer func() { _ = to.Close() }()
-	c.mu.Lock()
-	c.forwarded = append(c.forwarded, from, to)
-	c.mu.Unlock()
+	if address == c.api {
+		c.mu.Lock()
+		c.forwarded = append(c.forwarded, from, to)
+		c.mu.Unlock()
+	}
 	done := make(chan struct{}, 2)
 	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
 		go func() {

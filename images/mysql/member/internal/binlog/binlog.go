@@ -109,25 +109,15 @@ func Read(from io.Reader) (Info, error) {
 	return s.info, nil
 }
 
-// Each transaction of the log at a path, in their order, until the function returns an error.
-func Each(path string, do func(Transaction) error) error {
+// Each transaction of the log at a path, in the order of the log, until a function returns false.
+func Each(path string, each func(Transaction) bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("cannot read a binary log: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	var ended error
 	s := scanner{from: bufio.NewReaderSize(f, 1<<20)}
-	err = s.scan(func() bool {
-		if s.at != nil {
-			ended = do(*s.at)
-		}
-		return ended == nil
-	})
-	if ended != nil {
-		return ended
-	}
-	if err != nil {
+	if err := s.scan(func() bool { return s.at == nil || each(*s.at) }); err != nil {
 		return fmt.Errorf("cannot read a binary log: %w", err)
 	}
 	return nil
