@@ -142,7 +142,7 @@ func (r *Running) await(ctx context.Context) error {
 // note the first error of the log.
 func (r *Running) note(line []byte) {
 	if _, text, found := bytes.Cut(line, []byte("[ERROR] ")); found && r.first.Load() == nil {
-		said := process.Head(string(text), 600)
+		said := strings.TrimRight(process.Head(string(text), 600), ".")
 		r.first.Store(&said)
 	}
 }
