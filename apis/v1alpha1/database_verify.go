@@ -102,7 +102,7 @@ type RestorePoint struct {
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 
-	// LSN is its position in PostgreSQL's write-ahead log, or the ids of the transactions up to it in MySQL.
+	// LSN is its position in PostgreSQL's write-ahead log, or the transaction that marks it in MySQL.
 	//
 	// +optional
 	LSN string `json:"lsn,omitempty"`
