@@ -377,24 +377,6 @@ func (c *cluster) volume(letter string, size int) {
 	c.t.Cleanup(func() { _ = unix.Unmount(data, unix.MNT_DETACH) })
 }
 
-// fill the volume of a member until nothing more fits. What is returned makes room again.
-func (c *cluster) fill(letter string) (free func()) {
-	c.t.Helper()
-	name := filepath.Join(c.base, "data-"+letter, "filler")
-	f, err := os.Create(name)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	block := make([]byte, 64<<10)
-	for size := len(block); size > 0; {
-		if _, err := f.Write(block[:size]); err != nil {
-			size /= 2
-		}
-	}
-	_ = f.Close()
-	return func() { _ = os.Remove(name) }
-}
-
 // podsHost is behind the names of the pods of members.
 func (c *cluster) podsHost() string { return database + "-pods." + c.ns + ".svc" }
 

@@ -145,17 +145,17 @@ func TestReloading(t *testing.T) {
 	}{
 		"Small": {
 			"The least of what follows from the volume.", member("1Gi", 1, 100, nil),
-			map[string]string{parameterRedo: "134217728", parameterBinlogSize: "67108864", parameterExpel: "5", parameterMajority: "10", parameterZone: "+00:00", parameterBinlogExpiry: "86400", parameterBinlogPurge: "ON"},
+			map[string]string{parameterRedo: "134217728", parameterBinlogSize: "67108864", parameterExpel: "5", parameterMajority: "60", parameterZone: "+00:00", parameterBinlogExpiry: "86400", parameterBinlogPurge: "ON"},
 		},
 		"Large": {
 			"The most of it.", member("64Gi", 2000, 100, nil),
-			map[string]string{parameterRedo: "8589934592", parameterBinlogSize: "1073741824", parameterExpel: "5", parameterMajority: "10", parameterZone: "+00:00", parameterBinlogExpiry: "86400", parameterBinlogPurge: "ON"},
+			map[string]string{parameterRedo: "8589934592", parameterBinlogSize: "1073741824", parameterExpel: "5", parameterMajority: "60", parameterZone: "+00:00", parameterBinlogExpiry: "86400", parameterBinlogPurge: "ON"},
 		},
 		"Spec": {
 			"In the words of the server, without unit; what needs a restart is not among it.",
 			member("1Gi", 50, 100, map[string]string{"sort_buffer_size": "1M", "event_scheduler": "no", "transaction_isolation": "read-committed", "max_allowed_packet": "1000000", "max_connections": "50", "time_zone": "+01:00"}),
 			map[string]string{
-				parameterRedo: "167772160", parameterBinlogSize: "1073741824", parameterExpel: "5", parameterMajority: "10", parameterZone: "+01:00", parameterBinlogExpiry: "86400", parameterBinlogPurge: "ON",
+				parameterRedo: "167772160", parameterBinlogSize: "1073741824", parameterExpel: "5", parameterMajority: "60", parameterZone: "+01:00", parameterBinlogExpiry: "86400", parameterBinlogPurge: "ON",
 				"sort_buffer_size": "1048576", "event_scheduler": "OFF", "transaction_isolation": "READ-COMMITTED", "max_allowed_packet": "999424",
 			},
 		},

@@ -125,8 +125,8 @@ func reloading(s engine.Server) map[string]string {
 // seconds: so 0 expels it after about 6 s, 1 to 15 after 20 s, and 20 after 35 s.
 type pace struct{ expel int }
 
-// withoutMajority is how long a member stays in a group of which it does not hear a majority, in seconds. The thread of the group stands still
-// for ten seconds at each try to connect to a node that was lost, and the members that are left do not hear each other meanwhile: with 1 or 10
+// withoutMajority is how long a member stays in a group without hearing a majority of it, in seconds. The thread of the group does nothing else
+// for the ten seconds of each try to connect to a node that was lost. The members that are left do not hear each other meanwhile: with 1 or 10
 // they left as well, and there was no group. Nothing depends on it: without a majority no write is acknowledged, and the program of the
 // member sends clients away at once.
 const withoutMajority = 60
