@@ -333,7 +333,7 @@ func TestImportTellsOfSilence(t *testing.T) {
 // A between is a network between members and a foreign server.
 type between struct{ silent atomic.Bool }
 
-// proxy puts one there. When it is silent, it ends to pass on what the server says in the middle of a session.
+// proxy puts one there. When it is silent, connections stay and the server's answers do not come.
 func (c *cluster) proxy(f *foreign) *between {
 	c.t.Helper()
 	address := fmt.Sprintf("127.%d.%d.%d", c.net, c.sub, 201)
@@ -356,8 +356,8 @@ func (c *cluster) proxy(f *foreign) *between {
 	return b
 }
 
-// beginning is what the server says until a session has begun, in bytes, at the most.
-const beginning = 5000
+// beginning is what the server still says when it is silent, in bytes. Every session gets more.
+const beginning = 1000
 
 func (b *between) pass(from net.Conn, to string) {
 	defer func() { _ = from.Close() }()

@@ -5,8 +5,6 @@ package importing
 import (
 	"context"
 	"encoding/binary"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
-	"github.com/jackc/pgx/v5"
 	"io"
 	"net"
 	"os"
@@ -17,10 +15,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 )
 
 // suitable is a source that nothing is wrong with.
