@@ -5,6 +5,7 @@ package database
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -114,17 +115,14 @@ func (w *world) specWith(fields string) string {
 
 // merged values, those of b where both have one.
 func merged(a, b map[string]any) map[string]any {
-	out := map[string]any{}
-	for k, v := range a {
-		out[k] = v
-	}
-	for k, v := range b {
-		was, isMap := out[k].(map[string]any)
-		is, both := v.(map[string]any)
+	out := maps.Clone(a)
+	for key, value := range b {
+		was, isMap := out[key].(map[string]any)
+		is, both := value.(map[string]any)
 		if isMap && both {
-			v = merged(was, is)
+			value = merged(was, is)
 		}
-		out[k] = v
+		out[key] = value
 	}
 	return out
 }
@@ -314,7 +312,7 @@ func TestGroupRestore(t *testing.T) {
 			if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(2)); diff != "" {
 				t.Errorf("clients are switched back before the other one is stopped: %s", diff)
 			}
-			if status, reason, message := condition(w.pass(), "Restored"); status != "True" && reason != "RestoreUndone" {
+			if status, reason, message := condition(w.pass(), "Restored"); status != "True" || reason != "RestoreUndone" {
 				t.Errorf("Restored is %s %s: %s", status, reason, message)
 			}
 		})

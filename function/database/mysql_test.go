@@ -222,7 +222,7 @@ func TestGroupChanges(t *testing.T) {
 		"Profile": {
 			"How soon a member is expelled is set at run time.", `availability: {profile: Fast}`, false,
 			v1alpha1.ChangeEffect{
-				Field: "spec.availability.profile", Effect: "Reload", Parameters: []string{"group_replication_member_expel_timeout", "group_replication_unreachable_majority_timeout"}, Cause: "Spec",
+				Field: "spec.availability.profile", Effect: "Reload", Parameters: []string{"group_replication_member_expel_timeout"}, Cause: "Spec",
 			},
 		},
 		"Restart": {

@@ -22,6 +22,9 @@ type dialect struct {
 	kill   string
 	killed float64
 
+	// lost is how long writes pause when the node of the leader loses its power, in seconds.
+	lost float64
+
 	// followers of the leader that can acknowledge a commit, as SQL for admin.
 	followers string
 
@@ -42,6 +45,7 @@ var dialects = map[v1alpha1.Engine]dialect{
 		admin:     []string{"psql", "-X", "-q", "-t", "-A"},
 		kill:      "kill -KILL $(head -n 1 /data/pgdata/postmaster.pid)",
 		killed:    3,
+		lost:      20,
 		followers: "select count(*) from pg_stat_replication where state = 'streaming' and sync_state <> 'async'",
 		thousand:  `create table kept (n int); insert into kept select generate_series(1, 1000)`,
 		ways:      []string{byService, byHosts},
@@ -53,7 +57,9 @@ var dialects = map[v1alpha1.Engine]dialect{
 		admin: []string{"mysql", "--no-defaults", "--batch", "--skip-column-names", "--socket=/run/mysqld/mysqld.sock", "--user=capstan_member"},
 		kill:  "kill -KILL $(cat /run/capstan/mysqld.pid)",
 		// A group hears nothing of a member for five seconds before it suspects it.
-		killed:    8,
+		killed: 8,
+		// Its thread stands still for ten seconds at each try to connect to a node that answers nothing.
+		lost:      65,
 		followers: "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE' AND MEMBER_ROLE = 'SECONDARY'",
 		thousand: `CREATE TABLE kept (n INT PRIMARY KEY); INSERT INTO kept WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 1000) ` +
 			`SELECT n FROM s`,

@@ -133,7 +133,7 @@ func faultsOf(d *v1alpha1.Database) []fault {
 			cluster(t, "cut", letter(p))
 			return func() { cluster(t, "rejoin", letter(p)) }
 		}},
-		{name: "leader's node lost", aim: 20, lasting: 40 * time.Second, isolates: true, kills: true, strike: func(t *testing.T, p corev1.Pod) func() {
+		{name: "leader's node lost", aim: e.lost, lasting: 40 * time.Second, isolates: true, kills: true, strike: func(t *testing.T, p corev1.Pod) func() {
 			t.Helper()
 			cluster(t, "unplug", letter(p))
 			return func() { cluster(t, "plug", letter(p)) }

@@ -10,7 +10,9 @@ import (
 func TestDivided(t *testing.T) {
 	// write of a member, in milliseconds.
 	write := func(member string, from, to int) Write {
-		at := func(ms int) time.Time { return time.Date(2026, 11, 26, 3, 0, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond) }
+		at := func(ms int) time.Time {
+			return time.Date(2026, 11, 26, 3, 0, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond)
+		}
 		return Write{Member: member, From: at(from), To: at(to)}
 	}
 	cases := map[string]struct {

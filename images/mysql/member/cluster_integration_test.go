@@ -348,7 +348,6 @@ func (c *cluster) start(letter string) *running {
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
 			mysqlmember.FolderServer: mount("members"), mysqlmember.FolderAccess: mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
-			mysqlmember.FolderBackup: c.folder("bucket"), mysqlmember.FolderBackupKey: c.folder("bucket-key"),
 			mysqlmember.FolderSource: c.folder("source"), mysqlmember.FolderSourceKey: c.folder("source-key"),
 		},
 	}

@@ -142,8 +142,9 @@ func leaderNeverRemoved(t *testing.T, c *cluster, w *writer) {
 		return c.inside(seen, "SELECT MEMBER_STATE FROM performance_schema.replication_group_members WHERE MEMBER_ROLE = 'PRIMARY'") == "UNREACHABLE"
 	})
 	begun := time.Now()
+	// A minute until they leave, and half of one until the group's threads have ended.
+	w.goesOn(4 * time.Minute)
 	c.eventually("all begin again", 2*time.Minute, func() bool { return c.ready(c.letters...) })
-	w.goesOn(time.Minute)
 	gap, errs := w.reset()
 	t.Logf("ready again after %s, writes waited %s; %v", time.Since(begun).Round(time.Millisecond), gap, errs)
 	for _, l := range c.letters {

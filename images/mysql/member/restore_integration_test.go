@@ -18,10 +18,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/outcome"
-	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/binlog"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
-	"github.com/capstan-dev/capstan/images/mysql/member/internal/restore"
 )
 
 // job runs the program in a pod of its own, beside those of members, until it ends or has said a word, after which it is killed. It returns what
@@ -46,7 +44,7 @@ func (c *cluster) job(killedAt string, args ...string) (said string, left []stri
 		Root: c.root, Scratch: scratch, Network: c.netns(letterOfJobs), Program: memberProgram, Hosts: c.hosts(), Host: name, Args: args,
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: volume, mysqlmember.FolderConfig: filepath.Join(c.base, "config"), mysqlmember.FolderMembers: filepath.Join(c.base, "client"),
-			mysqlmember.FolderBackup: c.folder("bucket"), mysqlmember.FolderBackupKey: c.folder("bucket-key"),
+			mysqlmember.FolderBackup: c.folder("backup"), mysqlmember.FolderBackupKey: c.folder("backup-key"),
 		},
 	}.start(c.t, log, nil)
 	raw := []byte{}
@@ -89,63 +87,32 @@ func (c *cluster) backup() (outcome.Backup, string) {
 	return out, said
 }
 
-// backups of a Database with these members.
-func (c *cluster) backups(letters ...string) *mysqlmember.Backup {
-	b := &mysqlmember.Backup{Enabled: true, Stanza: scope, Path: "/" + c.ns + "/" + database, RetentionDays: 30}
+// newBackedUp is a cluster whose members archive, and whose pods take and verify backups.
+func newBackedUp(t *testing.T, letters ...string) *cluster {
+	t.Helper()
+	c := newArchivedCluster(t, letters...)
 	for _, l := range letters {
-		b.Members = append(b.Members, layout.Host(c.identify(l).Name, c.podsHost()))
+		c.config.Backup.Members = append(c.config.Backup.Members, layout.Host(c.identify(l).Name, c.podsHost()))
 	}
-	return b
+	c.configure()
+	c.network(letterOfJobs)
+	c.offer(letterOfJobs, strings.TrimPrefix(c.bucket.Endpoint, "https://"))
+	return c
 }
 
-// repository of the Database, as the test reads it.
-func (c *cluster) repository() *repository.Repository {
-	c.t.Helper()
-	r, err := repository.Open(c.t.Context(), repository.Place{
-		Path: c.config.Backup.Path, Stanza: c.config.Backup.Stanza, Secret: c.folder("bucket"), Scratch: c.t.TempDir(),
-	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return r
-}
-
-// A commit that was archived.
-type commit struct {
-	id gtid.Set
-	at time.Time
-}
-
-// archive what a member has written, and return all commits in it.
-// Some logs are lost.
-func (c *cluster) archive(letter string, lost ...string) (all []commit) {
+// committed are all commits in the closed logs of a leader, once they are archived.
+func (c *cluster) committed(letter string) (all []binlog.Transaction) {
 	c.t.Helper()
 	c.inside(letter, "FLUSH NO_WRITE_TO_BINLOG BINARY LOGS")
-	uuid := c.inside(letter, "SELECT @@server_uuid")
-	previous, err := gtid.Parse(strings.ReplaceAll(c.inside(letter, "SELECT @@gtid_purged"), "\\n", ""))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	executed := c.executed(letter)
+	c.eventually("all is archived", 2*time.Minute, func() bool { return c.archived().Contains(executed) })
 	lines := strings.Split(c.inside(letter, "SHOW BINARY LOGS"), "\n")
 	for _, line := range lines[:len(lines)-1] {
 		file, _, _ := strings.Cut(line, "\t")
-		l := repository.Log{Server: uuid, File: file, Previous: previous}
-		path := filepath.Join(c.base, "data-"+letter, "mysql", file)
-		if err := restore.Transactions(path, func(one gtid.Set, at time.Time) error {
-			if l.First.IsZero() {
-				l.First = at
-			}
-			l.Set, l.Last = l.Set.Union(one), at
-			all = append(all, commit{one, at})
-			return nil
+		if err := binlog.Each(filepath.Join(c.base, "data-"+letter, "mysql", file), func(one binlog.Transaction) bool {
+			all = append(all, one)
+			return true
 		}); err != nil {
-			c.t.Fatal(err)
-		}
-		previous = previous.Union(l.Set)
-		if slices.Contains(lost, file) {
-			continue
-		}
-		if err := c.repository().SaveLog(c.t.Context(), path, l); err != nil {
 			c.t.Fatal(err)
 		}
 	}
@@ -153,13 +120,20 @@ func (c *cluster) archive(letter string, lost ...string) (all []commit) {
 }
 
 // from makes a cluster of one generation later that begins with what another one archived.
-func (c *cluster) from(t *testing.T, from *store, s mysqlmember.Source, letters ...string) *cluster {
+func (c *cluster) from(t *testing.T, s mysqlmember.Source, letters ...string) *cluster {
 	t.Helper()
-	s.Path = c.config.Backup.Path
+	s.Path, s.Encrypted = c.config.Backup.Path, true
 	n := newCluster(t, letters...)
 	n.config.Generation, n.config.From = 2, &s
 	n.shared()
-	from.connect(n, "source", letters...)
+	for folder, to := range map[string]string{"backup": "source", "backup-key": "source-key"} {
+		if err := os.CopyFS(n.folder(to), os.DirFS(c.folder(folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, l := range letters {
+		n.offer(l, strings.TrimPrefix(c.bucket.Endpoint, "https://"))
+	}
 	for _, l := range letters {
 		n.start(l)
 	}
@@ -189,11 +163,7 @@ func (c *cluster) ids(letter string) []int {
 
 // TestRestore: what was committed up to a moment is restored, exactly, and nothing later.
 func TestRestore(t *testing.T) {
-	s := newStore(t)
-	c := newCluster(t, "a", "b")
-	s.connect(c, "bucket", "a", "b", letterOfJobs)
-	c.config.Backup = c.backups("a", "b")
-	c.shared()
+	c := newBackedUp(t, "a", "b")
 	begin(t, c, "a", "b")
 	w := c.write()
 	w.goesOn(20 * time.Second)
@@ -226,14 +196,14 @@ func TestRestore(t *testing.T) {
 	exec("DROP TABLE gone")
 	exec("INSERT INTO ledger (id) VALUES (2000000)")
 	_ = conn.Close()
-	all := c.archive(leader)
+	all := c.committed(leader)
 	want := c.ids(leader)
 	// The last commits are five rows, a table, its rows, its end, and a row.
 	last := all[len(all)-9:]
-	t.Logf("%d commits; two of them within %s", len(all), last[3].at.Sub(last[2].at))
+	t.Logf("%d commits; two of them within %s", len(all), last[3].Committed.Sub(last[2].Committed))
 
 	t.Run("Latest", func(t *testing.T) {
-		n := c.from(t, s, mysqlmember.Source{}, "a", "b")
+		n := c.from(t, mysqlmember.Source{}, "a", "b")
 		// Whichever begins is killed halfway.
 		begins := ""
 		n.eventually("one of them restores", 2*time.Minute, func() bool {
@@ -275,12 +245,12 @@ func TestRestore(t *testing.T) {
 		rows int
 		gone bool
 	}{
-		"BetweenTwoRows": {last[2].at, len(want) - 3, false},
-		"JustBefore":     {last[2].at.Add(-time.Microsecond), len(want) - 4, false},
-		"BeforeTheDrop":  {last[7].at.Add(-time.Microsecond), len(want) - 1, true},
+		"BetweenTwoRows": {last[2].Committed, len(want) - 3, false},
+		"JustBefore":     {last[2].Committed.Add(-time.Microsecond), len(want) - 4, false},
+		"BeforeTheDrop":  {last[7].Committed.Add(-time.Microsecond), len(want) - 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := c.from(t, s, mysqlmember.Source{Stanza: scope, At: &tc.at}, "a")
+			n := c.from(t, mysqlmember.Source{At: &tc.at}, "a")
 			n.eventually("the copy serves", 3*time.Minute, func() bool { return n.ready("a") })
 			if got := n.ids("a"); !slices.Equal(got, want[:tc.rows]) {
 				t.Errorf("it has %d rows, want %d", len(got), tc.rows)
@@ -291,7 +261,7 @@ func TestRestore(t *testing.T) {
 		})
 	}
 	t.Run("Refused", func(t *testing.T) {
-		n := c.from(t, s, mysqlmember.Source{At: new(last[8].at.Add(time.Second))}, "a")
+		n := c.from(t, mysqlmember.Source{At: new(last[8].Committed.Add(time.Second))}, "a")
 		refused := func(want string) {
 			t.Helper()
 			n.eventually("it says why it cannot restore", 2*time.Minute, func() bool {
@@ -302,17 +272,16 @@ func TestRestore(t *testing.T) {
 				t.Error("it began all the same")
 			}
 		}
-		refused("ends with what was committed at " + last[8].at.Format(time.RFC3339Nano))
+		refused("ends with what was committed at " + last[8].Committed.Format(time.RFC3339Nano))
 		n.config.From.At = &taken.Began
 		n.shared()
 		refused("the first time that can be restored is")
-		n.config.From.Encrypted = true
-		n.file("source-key/"+mysqlmember.FileBackupKey, []byte("another key than it was made with"))
-		n.shared()
-		refused("is not encrypted, and a key is given")
 		n.config.From.Encrypted = false
+		n.shared()
+		refused("is encrypted, and no key is given")
+		n.config.From.Encrypted = true
 		// What is possible is restored without further ado.
-		n.config.From.At = &last[8].at
+		n.config.From.At = &last[8].Committed
 		n.shared()
 		n.eventually("the copy serves", 3*time.Minute, func() bool { return n.ready("a") })
 		if got := n.ids("a"); !slices.Equal(got, want) {

@@ -101,7 +101,7 @@ func base(s engine.Server) map[string]string {
 	}
 	return map[string]string{
 		parameterExpel:    strconv.Itoa(p.expel),
-		parameterMajority: strconv.Itoa(p.majority),
+		parameterMajority: strconv.Itoa(withoutMajority),
 		// A server that was killed reads it all at its start.
 		parameterRedo: text(min(max(min(s.Storage/20, bufferPool(s.Memory, mySQL{}.Connections(s)).size/2)/bytesMB*bytesMB, 128*bytesMB), 8*bytesGB)),
 		// A log is removed as a whole.
@@ -123,13 +123,19 @@ func reloading(s engine.Server) map[string]string {
 
 // A pace of failover, in seconds. A member that is silent for five seconds is suspected, and suspicions are checked every fifteen
 // seconds: so 0 expels it after about 6 s, 1 to 15 after 20 s, and 20 after 35 s.
-type pace struct{ expel, majority int }
+type pace struct{ expel int }
 
-// paces by how soon a standby becomes the leader. A leader that is cut off stops before there is another one.
+// withoutMajority is how long a member stays in a group of which it does not hear a majority, in seconds. The thread of the group stands still
+// for ten seconds at each try to connect to a node that was lost, and the members that are left do not hear each other meanwhile: with 1 or 10
+// they left as well, and there was no group. Nothing depends on it: without a majority no write is acknowledged, and the program of the
+// member sends clients away at once.
+const withoutMajority = 60
+
+// paces by how soon a standby becomes the leader.
 var paces = map[v1alpha1.FailoverProfile]pace{
-	v1alpha1.FailoverFast:     {expel: 0, majority: 1},
-	v1alpha1.FailoverBalanced: {expel: 5, majority: 10},
-	v1alpha1.FailoverPatient:  {expel: 20, majority: 25},
+	v1alpha1.FailoverFast:     {expel: 0},
+	v1alpha1.FailoverBalanced: {expel: 5},
+	v1alpha1.FailoverPatient:  {expel: 20},
 }
 
 func paceOf(profile v1alpha1.FailoverProfile) pace {

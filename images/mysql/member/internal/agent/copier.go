@@ -99,7 +99,7 @@ func (c *Copier) look(ctx context.Context) (decision.Step, error) {
 		last = members.ReinitializeReport{}
 		return decision.Stay, c.keep(last) // It was withdrawn before the data was removed.
 	case requested == "", requested == last.ID && !begun:
-		c.tell(last)
+		c.show(last)
 		return decision.Stay, nil
 	}
 	now, err := c.situation(ctx, config.Domain)
@@ -122,11 +122,11 @@ func (c *Copier) look(ctx context.Context) (decision.Step, error) {
 	case next.Outcome == members.ReinitializeRefused:
 		return step, errors.Join(remove(layout.Former), c.keep(next))
 	case next.Outcome == members.ReinitializeWaiting:
-		c.tell(next)
+		c.show(next)
 	case next != last:
 		return step, c.keep(next)
 	default:
-		c.tell(next)
+		c.show(next)
 	}
 	return step, nil
 }
@@ -195,14 +195,14 @@ func (c *Copier) situation(ctx context.Context, domain string) (decision.Again, 
 	}, nil
 }
 
-// tell what becomes of the request.
-func (c *Copier) tell(r members.ReinitializeReport) {
+// show what becomes of the request.
+func (c *Copier) show(r members.ReinitializeReport) {
 	c.reporter.Change(func(m *members.Report) { m.Reinitialize = r })
 }
 
-// keep on the volume what became of the request, and tell it.
+// keep on the volume what became of the request, and show it.
 func (c *Copier) keep(r members.ReinitializeReport) error {
-	c.tell(r)
+	c.show(r)
 	if err := durable.WriteJSON(layout.Reinitialized, r); err != nil {
 		return fmt.Errorf("cannot keep what became of the request: %w", err)
 	}

@@ -46,7 +46,7 @@ const (
 	frozen = 3 * time.Second
 	// onlineFor is how long a member has to be online before its failures are forgotten.
 	onlineFor = time.Minute
-	// aloneFor is how long a member stays in a group without a majority, if the group does not end by itself.
+	// aloneFor is how long a member stays in a group without a majority, or without a leader, if the group does not end by itself.
 	aloneFor = time.Minute
 )
 

@@ -45,7 +45,7 @@ type Supervisor struct {
 	reporter *report.Reporter
 	filling  *Filling
 	log      *slog.Logger
-	// discard the data before a server starts on it, if it is to be copied again.
+	// discard the data before a server starts on it, if a new copy replaces it.
 	discard func(context.Context) error
 	// look is called when the server says something of the group, and changed when it starts or has ended.
 	look    loop.Wakeup

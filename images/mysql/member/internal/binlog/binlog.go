@@ -128,6 +128,20 @@ func After(from io.Reader, moment time.Time) (Transaction, bool, error) {
 	return *first, true, nil
 }
 
+// Each transaction of the log at a path, in the order of the log, until a function returns false.
+func Each(path string, each func(Transaction) bool) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot read a binary log: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	s := scanner{from: bufio.NewReaderSize(f, 1<<20)}
+	if err := s.scan(func() bool { return s.at == nil || each(*s.at) }); err != nil {
+		return fmt.Errorf("cannot read a binary log: %w", err)
+	}
+	return nil
+}
+
 // UntilFile reads what had been executed with and before a transaction of the log at a path. It is all of the log if the log has no such.
 func UntilFile(path string, mark gtid.Set) (gtid.Set, error) {
 	f, err := os.Open(path)

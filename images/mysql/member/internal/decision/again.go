@@ -14,7 +14,7 @@ type Again struct {
 	// ID of the request, and Last what became of the last one.
 	ID   string
 	Last members.ReinitializeReport
-	// Former reports that the data is still what was to be replaced when the Last request began.
+	// Former reports that the data is still the one that the Last request replaces.
 	Former bool
 	// Name of the member, and Own what it is in its group; zero when its server does not answer.
 	Name string

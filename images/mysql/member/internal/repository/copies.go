@@ -96,7 +96,7 @@ func (r *Repository) manifest(stanza, label string) string {
 	return r.key("backup", stanza, label+".json")
 }
 
-// Save the folder of data as a backup of the stanza, which it claims for the group of the backup if nobody did. The error is ErrForeign when
+// Save the folder of data as a backup of the stanza, which it claims for the group of the backup if it is unclaimed. The error is ErrForeign when
 // the data has nothing of the group that the stanza is for. It counts once all of it is in the bucket.
 func (r *Repository) Save(ctx context.Context, data string, b Backup) (Backup, error) {
 	if err := r.claimFor(ctx, b); err != nil {

@@ -84,7 +84,7 @@ func (o *objects) put(ctx context.Context, key string, content io.ReadSeeker, on
 		_, err = content.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot read what is to be written to %s: %w", key, err)
+		return false, fmt.Errorf("cannot read what to write to %s: %w", key, err)
 	}
 	in := &s3.PutObjectInput{
 		Bucket: &o.bucket, Key: &key, Body: content, ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum.Sum(nil))),

@@ -79,17 +79,17 @@ type Repository struct {
 type Backup struct {
 	// Label is unique in the repository. Save gives it.
 	Label string `json:"label"`
-	// Stanza that it belongs to, which Save tells. Series of the server, as in 9.7, with its Version, as in 9.7.4.
+	// Stanza that it belongs to, which Save sets. Series of the server, as in 9.7, with its Version, as in 9.7.4.
 	Stanza  string `json:"stanza"`
 	Series  string `json:"series"`
 	Version string `json:"version"`
-	// Began and Ended tell when the copy was taken. Ended is by default when Save ended.
+	// Began and Ended are when the copy was taken. Default of Ended: when Save ended.
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended"`
 	// Set has the transactions in the copy, and Group is the name of the group that it is of.
 	Set   gtid.Set `json:"set"`
 	Group string   `json:"group"`
-	// Size of the data, and what the backup Added to the bucket, in bytes. Save tells both.
+	// Size of the data, and what the backup Added to the bucket, in bytes. Save sets both.
 	Size  int64 `json:"size"`
 	Added int64 `json:"added"`
 }
@@ -99,13 +99,13 @@ type Log struct {
 	// Server is the UUID of the server that wrote it, and File its name, as in binlog.000012.
 	Server string `json:"server"`
 	File   string `json:"file"`
-	// Previous has the transactions before it, as the log tells, and Set its own.
+	// Previous has the transactions before it, as the log says, and Set its own.
 	Previous gtid.Set `json:"previous"`
 	Set      gtid.Set `json:"set"`
 	// First and Last are when its first and its last transaction were committed; zero without any.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
-	// Size of the file in bytes, and SHA256 of its content in hexadecimal digits. SaveLog tells both.
+	// Size of the file in bytes, and SHA256 of its content in hexadecimal digits. SaveLog sets both.
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }

@@ -62,8 +62,7 @@ type snapshot struct {
 	Added int64     `json:"added"`
 }
 
-// save a folder. Files are always read: those of a new copy have nothing to do with those of the last one. What is the same in them is not
-// sent again.
+// save a folder. Files are always read: a new copy has new files. What they share with the last copy is not sent again.
 func (c copies) save(ctx context.Context, data string) (snapshot, error) {
 	out, err := c.patiently(ctx, data, "backup", "--force", "--host=member", ".")
 	if exited(err, exitNone) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/binlog"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/server"
@@ -229,28 +230,26 @@ func (r Restorer) apply(ctx context.Context, s *server.Running, b batch) error {
 	}
 }
 
-// errEnded ends the reading of a log.
-var errEnded = errors.New("the rest is after the target")
-
 // within adds the transactions of a log that are not after the target, and reports whether the target is in it.
 func (p Plan) within(file string, l repository.Log, has *gtid.Set, b *batch) (ended bool, err error) {
 	if p.At == nil && p.Point == nil {
 		*has, b.last = has.Union(l.Set), l.Last
 		return false, nil
 	}
-	err = Transactions(file, func(one gtid.Set, at time.Time) error {
-		if has.Contains(one) {
-			return nil
+	var bad error
+	err = binlog.Each(file, func(t binlog.Transaction) bool {
+		one, err := t.Set()
+		switch {
+		case err != nil:
+			bad = err
+			return false
+		case has.Contains(one):
+		case p.ends(one, t.Committed):
+			b.before, ended = one, true
+		default:
+			*has, b.last = has.Union(one), t.Committed
 		}
-		if p.ends(one, at) {
-			b.before = one
-			return errEnded
-		}
-		*has, b.last = has.Union(one), at
-		return nil
+		return !ended
 	})
-	if errors.Is(err, errEnded) {
-		return true, nil
-	}
-	return false, err
+	return ended, errors.Join(err, bad)
 }
