@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// answerWithin is how long a member may take to say how it is.
-	answerWithin = 10 * time.Second
+	// answerWithin is how long a member may take to say how it is. In a pod that was just started, half a minute may pass until network
+	// policies let it through.
+	answerWithin = 30 * time.Second
 	// behind is how many transactions a standby may have to execute: a backup has what was executed.
 	behind = 10_000
 )

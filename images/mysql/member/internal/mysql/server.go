@@ -17,6 +17,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/reach"
 )
 
 // A Server behind a socket. Its connections come and go with the server.
@@ -29,16 +30,21 @@ var ErrNoAnswer = errors.New("the server does not answer")
 const sessions = 10
 
 // At a socket, the Server for an account that logs in without a password.
-func At(socket, account string) (*Server, error) { return open("unix", socket, account, nil) }
+func At(socket, account string) (*Server, error) {
+	return open(config("unix", socket, account, nil))
+}
 
-// Of a member, the Server for an account that logs in by its certificate, at the port of members.
+// Of a member, the Server for an account that logs in by its certificate, at the port of members. It is for pods that ask once: it tries on
+// while network policies do not know the pod.
 func Of(host, account string, identity *tls.Config) (*Server, error) {
 	identity = identity.Clone()
 	identity.ServerName = host
-	return open("tcp", net.JoinHostPort(host, strconv.Itoa(mysqlmember.PortMembers)), account, identity)
+	cfg := config("tcp", net.JoinHostPort(host, strconv.Itoa(mysqlmember.PortMembers)), account, identity)
+	cfg.DialFunc, cfg.Timeout = reach.Dial, 0 // which has a limit of its own
+	return open(cfg)
 }
 
-func open(network, address, account string, identity *tls.Config) (*Server, error) {
+func config(network, address, account string, identity *tls.Config) *driver.Config {
 	cfg := driver.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.TLS = account, network, address, identity
 	cfg.Timeout = 2 * time.Second
@@ -50,6 +56,10 @@ func open(network, address, account string, identity *tls.Config) (*Server, erro
 		// Parameters of the Database that end slow clients must not end these sessions.
 		"wait_timeout": "28800", "max_execution_time": "0", "sql_mode": "''",
 	}
+	return cfg
+}
+
+func open(cfg *driver.Config) (*Server, error) {
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the server: %w", err)
