@@ -174,7 +174,7 @@ func (s *Server) HasZones(ctx context.Context) (there bool, err error) {
 	return there, err
 }
 
-// FillZones runs the statements of mysql_tzinfo_to_sql.
+// FillZones runs the statements of mysql_tzinfo_to_sql. An empty statement would be a mistake of syntax, after all others had run.
 func (s *Server) FillZones(ctx context.Context, statements string) error {
-	return s.Do(ctx, "fill the tables of time zones", "USE mysql; "+statements+"; USE information_schema")
+	return s.Do(ctx, "fill the tables of time zones", "USE mysql; "+strings.TrimRight(statements, "; \n")+"; USE information_schema")
 }
