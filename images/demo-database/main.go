@@ -34,16 +34,16 @@ import (
 
 // Options of the writer.
 type Options struct {
-	URI      string        `env:"URI"        help:"Where to connect to, postgresql:// or mysql://. Of PostgreSQL several hosts are tried in turn."              required:""`
-	CA       string        `env:"MYSQL_CA"   help:"File of the authority of a MySQL server. Default: what the system trusts. For PostgreSQL set PGSSLROOTCERT."`
+	URI      string        `env:"URI"                                                                                                                              help:"Where to connect to, postgresql:// or mysql://. Of PostgreSQL several hosts are tried in turn."              required:""`
+	CA       string        `env:"MYSQL_CA"                                                                                                                         help:"File of the authority of a MySQL server. Default: what the system trusts. For PostgreSQL set PGSSLROOTCERT."`
 	Host     string        `help:"Host to connect to in place of the one in the URI."`
 	Every    time.Duration `help:"Write at this pace, without waiting for answers, and print each write that was acknowledged. The table of rows has to be there."`
-	Name     string        `default:"writer" env:"NAME"                                                                                                         help:"Name that distinguishes the rows of this writer from others."`
-	Interval time.Duration `default:"50ms"   help:"Pause between writes."`
-	Timeout  time.Duration `default:"1s"     help:"How long a connection, and a write, may take before it counts as failed."`
-	Gap      time.Duration `default:"500ms"  help:"Time without an acknowledged write that is reported."`
-	For      time.Duration `default:"1m"     help:"How long to write. SIGTERM ends it earlier."`
-	Settle   time.Duration `default:"60s"    help:"How long to try to read the rows in the end."`
+	Name     string        `default:"writer"                                                                                                                       env:"NAME"                                                                                                         help:"Name that distinguishes the rows of this writer from others."`
+	Interval time.Duration `default:"50ms"                                                                                                                         help:"Pause between writes."`
+	Timeout  time.Duration `default:"1s"                                                                                                                           help:"How long a connection, and a write, may take before it counts as failed."`
+	Gap      time.Duration `default:"500ms"                                                                                                                        help:"Time without an acknowledged write that is reported."`
+	For      time.Duration `default:"1m"                                                                                                                           help:"How long to write. SIGTERM ends it earlier."`
+	Settle   time.Duration `default:"60s"                                                                                                                          help:"How long to try to read the rows in the end."`
 }
 
 func main() {

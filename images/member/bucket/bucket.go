@@ -15,21 +15,25 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 )
 
-// A key has so many characters. The least are what 16 random bytes take in base64: a cipher's key is derived with a hash, which does
-// nothing for one that can be guessed.
-const LeastKey, MostKey = 24, 1024
+const (
+	// LeastKey is how many characters a key has at least: what 16 random bytes take in base64. A cipher's key is derived with a hash,
+	// which does nothing for one that can be guessed.
+	LeastKey = 24
+	// MostKey is how many characters a key has at most.
+	MostKey = 1024
+)
 
 // printable ASCII in one line. Others would be cut or take part in the form of a configuration.
 var printable = regexp.MustCompile(`^[ -~]*$`)
 
-// NotReady is why a bucket cannot be used as long as its Secrets are as they are.
-type NotReady struct { //nolint:errname // It is for a person.
+// NotReadyError is why a bucket cannot be used as long as its Secrets are as they are.
+type NotReadyError struct {
 	Message string
 	// Key is one of members.Key… when it is the key that is wrong.
 	Key string
 }
 
-func (n *NotReady) Error() string { return n.Message }
+func (n *NotReadyError) Error() string { return n.Message }
 
 // A Connection of a bucket, as its connection Secret describes it.
 type Connection struct {
@@ -38,7 +42,7 @@ type Connection struct {
 	CA string
 }
 
-// Read the connection from the folder that its Secret is mounted to. The error is a *NotReady when something is missing there.
+// Read the connection from the folder that its Secret is mounted to. The error is a *NotReadyError when something is missing there.
 func Read(dir string) (Connection, error) {
 	value := map[string]string{}
 	for _, key := range []string{"endpoint", "region", "bucket", "accessKeyId", "secretAccessKey", "sessionToken"} {
@@ -51,12 +55,12 @@ func Read(dir string) (Connection, error) {
 		}
 		text := strings.TrimSpace(string(raw))
 		if strings.ContainsAny(text, "\n\r\x00") {
-			return Connection{}, &NotReady{Message: fmt.Sprintf("the value %s of the bucket's connection Secret has more than one line: correct it", key)}
+			return Connection{}, &NotReadyError{Message: fmt.Sprintf("the value %s of the bucket's connection Secret has more than one line: correct it", key)}
 		}
 		value[key] = text
 	}
 	if len(value) == 0 {
-		return Connection{}, &NotReady{Message: "the connection Secret of the bucket is not there: see the Bucket, and whether provider-capstan runs"}
+		return Connection{}, &NotReadyError{Message: "the connection Secret of the bucket is not there: see the Bucket, and whether provider-capstan runs"}
 	}
 	for _, key := range []string{"endpoint", "region", "bucket", "accessKeyId", "secretAccessKey"} {
 		if value[key] == "" {
@@ -64,13 +68,13 @@ func Read(dir string) (Connection, error) {
 			if strings.HasSuffix(key, "Id") || strings.HasSuffix(key, "Key") {
 				message += ": let the provider's config give workloadCredentials to those who use buckets"
 			}
-			return Connection{}, &NotReady{Message: message}
+			return Connection{}, &NotReadyError{Message: message}
 		}
 	}
 	rest, ok := strings.CutPrefix(value["endpoint"], "https://")
 	rest = strings.TrimRight(rest, "/")
 	if !ok || rest == "" || strings.Contains(rest, "/") {
-		return Connection{}, &NotReady{Message: fmt.Sprintf("the endpoint %q cannot be used: backups need https://, and nothing behind the host", value["endpoint"])}
+		return Connection{}, &NotReadyError{Message: fmt.Sprintf("the endpoint %q cannot be used: backups need https://, and nothing behind the host", value["endpoint"])}
 	}
 	host, port := rest, "443"
 	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, ']') {
@@ -86,11 +90,11 @@ func Read(dir string) (Connection, error) {
 	return c, nil
 }
 
-// ReadKey from a file. The error is a *NotReady when it is missing or cannot be a key, without a word of it.
+// ReadKey from a file. The error is a *NotReadyError when it is missing or cannot be a key, without a word of it.
 func ReadKey(file string) (string, error) {
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", &NotReady{
+		return "", &NotReadyError{
 			Message: "the Secret with the key that backups are encrypted with is not there, or has no such value: bring it back", Key: members.KeyMissing,
 		}
 	}
@@ -99,7 +103,7 @@ func ReadKey(file string) (string, error) {
 	}
 	text := strings.TrimSpace(string(raw))
 	if n := len(text); n < LeastKey || n > MostKey || !printable.MatchString(text) {
-		return "", &NotReady{
+		return "", &NotReadyError{
 			Message: fmt.Sprintf("the key that backups are encrypted with has to be one line of %d to %d printable ASCII characters: correct it", LeastKey, MostKey),
 			Key:     members.KeyInvalid,
 		}

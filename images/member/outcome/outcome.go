@@ -53,7 +53,7 @@ func Die(stderr io.Writer, file string, err error) int {
 
 // leave something in a file. The kubelet makes it. Outside of pods there is none, and no need for one.
 func leave(file string, content []byte) {
-	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_TRUNC, 0); err == nil { //nolint:gosec // It was named to us.
+	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_TRUNC, 0); err == nil {
 		_, _ = f.Write(content)
 		_ = f.Close()
 	}

@@ -42,7 +42,7 @@ import (
 var version = "unknown"
 
 type cli struct {
-	Run      agent.Command    `cmd:"" default:"1"                                                               help:"Run the member until a signal ends it."`
+	Run      agent.Command    `cmd:"" default:"1"                                                                      help:"Run the member until a signal ends it."`
 	Handover command.Handover `cmd:"" help:"Make another member the leader, if this one is and another is fit."`
 	Backup   command.Backup   `cmd:"" help:"Take a backup, in a pod of its own."`
 	Verify   command.Verify   `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`

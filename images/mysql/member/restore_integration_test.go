@@ -47,7 +47,7 @@ func (c *cluster) job(killedAt string, args ...string) (said string, left []stri
 			mysqlmember.FolderBackup: c.folder("backup"), mysqlmember.FolderBackupKey: c.folder("backup-key"),
 		},
 	}.start(c.t, log, nil)
-	raw := []byte{}
+	var raw []byte
 	for until := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if raw, err = os.ReadFile(log); err != nil {
 			c.t.Fatal(err)
@@ -157,6 +157,9 @@ func (c *cluster) ids(letter string) []int {
 			c.t.Fatal(err)
 		}
 		out = append(out, id)
+	}
+	if err := rows.Err(); err != nil {
+		c.t.Fatal(err)
 	}
 	return out
 }

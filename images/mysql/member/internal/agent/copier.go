@@ -110,6 +110,11 @@ func (c *Copier) look(ctx context.Context) (decision.Step, error) {
 	if c.seen().Server == "" {
 		now.Own = decision.Peer{}
 	}
+	return c.proceed(now)
+}
+
+// proceed as far as the situation allows, and report how far that is.
+func (c *Copier) proceed(now decision.Again) (decision.Step, error) {
 	next, step := decision.CopyAgain(now)
 	switch {
 	case step == decision.Discard:
@@ -117,13 +122,13 @@ func (c *Copier) look(ctx context.Context) (decision.Step, error) {
 		if err := errors.Join(durable.Write(layout.Former, nil), c.keep(next)); err != nil {
 			return decision.Stay, err
 		}
-		c.log.Warn("this member is copied again from the group, as requested", "id", requested)
+		c.log.Warn("this member is copied again from the group, as requested", "id", now.ID)
 		c.restart()
 	case next.Outcome == members.ReinitializeRefused:
 		return step, errors.Join(remove(layout.Former), c.keep(next))
 	case next.Outcome == members.ReinitializeWaiting:
 		c.show(next)
-	case next != last:
+	case next != now.Last:
 		return step, c.keep(next)
 	default:
 		c.show(next)

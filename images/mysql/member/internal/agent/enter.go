@@ -106,23 +106,28 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 				return decision.Wait, err
 			}
 		}
-		// Members that ask from now on wait for this one.
-		k.entering.Store(true)
-		defer k.entering.Store(false)
 		if e.Another {
 			group = k.names.AnotherGroup(config.Generation, rec.Begin.Epoch+1)
 		}
-		if err := k.store.Begin(ctx, rec, seat, own.String(), group); err != nil {
-			return decision.Wait, err
-		}
-		if err := k.store.Initialize(ctx, k.names.GroupName(config.Generation)); err != nil {
-			return decision.Wait, err
-		}
-		k.blind.Store(nil)
-		return decision.Begin, k.begin(ctx, group)
+		return k.claim(ctx, config.Generation, rec, seat, own, group)
 	case decision.Wait:
 	}
 	return decision.Wait, nil
+}
+
+// claim in the record that this member begins a group, and begin it.
+func (k *Keeper) claim(ctx context.Context, generation int, rec record.Record, seat record.Seat, own gtid.Set, group string) (decision.What, error) {
+	// Members that ask from now on wait for this one.
+	k.entering.Store(true)
+	defer k.entering.Store(false)
+	if err := k.store.Begin(ctx, rec, seat, own.String(), group); err != nil {
+		return decision.Wait, err
+	}
+	if err := k.store.Initialize(ctx, k.names.GroupName(generation)); err != nil {
+		return decision.Wait, err
+	}
+	k.blind.Store(nil)
+	return decision.Begin, k.begin(ctx, group)
 }
 
 // surroundings of a member: what is recorded, and where other members are.

@@ -211,8 +211,7 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	// A proof under way while the server stops would hold it up for a minute.
 	proven := (!stops || !l.Shut) && k.prove(ctx, l) && k.Unrecorded() == nil
 	before := k.Seen()
-	own := l.Own()
-	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, own.Queue)}
+	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, l.Own().Queue)}
 	s.Standing = decision.Stand(l, proven, stops, s.Lag)
 	if err := k.admit(ctx, s, stops); err != nil {
 		k.note(err.Error())
@@ -224,6 +223,12 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	}
 	k.publish(s)
 	k.reporter.Change(func(r *members.Report) { r.Version = l.Version })
+	return k.act(ctx, now, s, stops)
+}
+
+// act on what was seen: leave a group, enter one, or belong to it. It returns the pause before the next look.
+func (k *Keeper) act(ctx context.Context, now time.Time, s Seen, stops bool) time.Duration {
+	own := s.Own()
 	switch {
 	case k.away() && own.State == decision.Outside:
 		return lookEvery
@@ -240,9 +245,9 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	case own.State == decision.Outside && (stops || now.Before(k.notBefore)):
 		return lookEvery // what a try writes to the log wakes this loop
 	case own.State == decision.Outside:
-		return k.enter(ctx, l)
+		return k.enter(ctx, s.Look)
 	}
-	return k.belong(ctx, l, s)
+	return k.belong(ctx, s.Look, s)
 }
 
 // belong to a group: report whether it has a majority, and leave one that has none for long.

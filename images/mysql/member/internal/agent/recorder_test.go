@@ -76,7 +76,8 @@ func TestRecorder(t *testing.T) {
 		"Another": {"A person decided to begin another group, and this one was thought lost.", leader, nil, group(decision.Primary, "former"), nil, ""},
 		"Follows": {"A member that follows has nothing to write.", Seen{Look: group(decision.Secondary, "g")}, nil, group(decision.Secondary, "g"), nil, ""},
 		"Sits": {
-			"One that joined while the API server was away is recorded beside the others.", Seen{Look: group(decision.Secondary, "g")},
+			"One that joined while the API server was away is recorded beside the others.",
+			Seen{Look: group(decision.Secondary, "g")},
 			&record.Seat{Name: "orders-a", Server: "1"}, group(decision.Secondary, "g"), nil, `{\"name\":\"orders-c\",\"server\":\"3\"},{\"name\":\"orders-a\",\"server\":\"1\",`,
 		},
 	}

@@ -6,6 +6,7 @@ package backups
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -293,7 +294,7 @@ func content(folder string) string {
 			_, _ = io.WriteString(sum, f+"\n"+string(raw)+"\n")
 		}
 	}
-	return fmt.Sprintf("%x", sum.Sum(nil))
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // nearlyFull reports whether the volume has little room left, or it is unknown.

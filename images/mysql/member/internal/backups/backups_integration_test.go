@@ -35,8 +35,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(outside.Main(m)) }
 
-// A real leader with a bucket.
-type real struct {
+// A realLeader with a bucket.
+type realLeader struct {
 	t      *testing.T
 	server *outside.MySQLServer
 	bucket *outside.S3Server
@@ -48,9 +48,9 @@ type real struct {
 
 const bucketName, passphrase = "orders-backup", "a key of a test, of more than twenty-four characters"
 
-func newReal(t *testing.T) *real {
+func newReal(t *testing.T) *realLeader {
 	t.Helper()
-	r := &real{t: t, server: outside.MySQL(t), bucket: outside.S3(t), dir: t.TempDir()}
+	r := &realLeader{t: t, server: outside.MySQL(t), bucket: outside.S3(t), dir: t.TempDir()}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(r.bucket.CA)
 	r.client = s3.New(s3.Options{
@@ -89,7 +89,7 @@ func newReal(t *testing.T) *real {
 	return r
 }
 
-func (r *real) file(name, content string) {
+func (r *realLeader) file(name, content string) {
 	r.t.Helper()
 	path := filepath.Join(r.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -100,16 +100,16 @@ func (r *real) file(name, content string) {
 	}
 }
 
-func (r *real) key(value string) { r.file("key/"+mysqlmember.FileBackupKey, value) }
+func (r *realLeader) key(value string) { r.file("key/"+mysqlmember.FileBackupKey, value) }
 
-func (r *real) place() repository.Place {
+func (r *realLeader) place() repository.Place {
 	return repository.Place{
 		Path: r.config.Backup.Path, Stanza: r.config.Backup.Stanza, Secret: filepath.Join(r.dir, "secret"), Key: filepath.Join(r.dir, "key"),
 		Scratch: filepath.Join(r.dir, "scratch"),
 	}
 }
 
-func (r *real) executed() gtid.Set {
+func (r *realLeader) executed() gtid.Set {
 	r.t.Helper()
 	s, err := gtid.Parse(r.server.SQL("SELECT @@gtid_executed")[0])
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *real) executed() gtid.Set {
 }
 
 // logs in the archive, by a repository of its own, and what they have.
-func (r *real) logs() (*repository.Repository, []repository.Log, gtid.Set) {
+func (r *realLeader) logs() (*repository.Repository, []repository.Log, gtid.Set) {
 	r.t.Helper()
 	repo, err := repository.Open(r.t.Context(), r.place())
 	if err != nil {
@@ -136,7 +136,7 @@ func (r *real) logs() (*repository.Repository, []repository.Log, gtid.Set) {
 	return repo, logs, set
 }
 
-func (r *real) told() members.BackupReport { return r.keeper.Reporter.Report().Backup }
+func (r *realLeader) told() members.BackupReport { return r.keeper.Reporter.Report().Backup }
 
 // TestRealServer archives the logs of a real server to a real bucket.
 func TestRealServer(t *testing.T) {

@@ -20,8 +20,9 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
 
-// each runs a test with a clock of its own, with a leader that has archived something and has a backup.
-func each(t *testing.T, do func(t *testing.T, m *member, b *bucket)) {
+// each runs a test with a clock of its own, with a leader that has archived something and has a backup. The test of the leader belongs to
+// that clock.
+func each(t *testing.T, do func(m *member, b *bucket)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBucket()
@@ -30,7 +31,7 @@ func each(t *testing.T, do func(t *testing.T, m *member, b *bucket)) {
 		b.backup("first", numbers(t, group, 1, 1))
 		m.runs(5 * time.Minute)
 		b.asked()
-		do(t, m, b)
+		do(m, b)
 	})
 }
 
@@ -39,9 +40,12 @@ func stamps(ago time.Duration) string {
 }
 
 func TestArchive(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
-		want := members.BackupReport{Archive: members.ArchiveOK, Asked: true, Label: "first", Type: "full", Size: 100, Added: 10,
-			Began: stamps(5 * time.Minute), Ended: stamps(5 * time.Minute), Earliest: stamps(5 * time.Minute)}
+	each(t, func(m *member, b *bucket) {
+		t := m.t
+		want := members.BackupReport{
+			Archive: members.ArchiveOK, Asked: true, Label: "first", Type: "full", Size: 100, Added: 10,
+			Began: stamps(5 * time.Minute), Ended: stamps(5 * time.Minute), Earliest: stamps(5 * time.Minute),
+		}
 		if diff := cmp.Diff(want, m.backup()); diff != "" || b.has() != group+":1-3" {
 			t.Errorf("the archive has %q: -want +got:\n%s", b.has(), diff)
 		}
@@ -69,7 +73,8 @@ func TestArchive(t *testing.T) {
 
 // TestAway: nothing is lost while the bucket does not answer for longer than logs are kept, and all comes when it is back.
 func TestAway(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		begun := time.Now()
 		b.away = errors.New("read tcp 10.0.0.1:4711->10.0.0.2:443: connection reset")
 		changes := 0
@@ -95,7 +100,8 @@ func TestAway(t *testing.T) {
 
 // TestFailover: the next leader goes on from its own files, which are others, while the archive lags. There is no gap.
 func TestFailover(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		next := newMember(t, newDisk(t, "b", numbers(t, group, 1, 2)), b)
 		next.leads = false
 		next.commit(1)
@@ -119,7 +125,8 @@ func TestFailover(t *testing.T) {
 
 // TestLost: a leader that lacks what the former one had not archived tells of a gap, once, until a backup has it.
 func TestLost(t *testing.T) {
-	each(t, func(t *testing.T, _ *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		next := newMember(t, newDisk(t, "b", numbers(t, group, 1, 6)), b)
 		next.commit(2)
 		next.runs(firstCheck - leadEvery)
@@ -145,7 +152,8 @@ func TestLost(t *testing.T) {
 
 // TestOtherHistory: when a group began with less than all transactions, the archive gets again what the members have of a log with others.
 func TestOtherHistory(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		m.commit(4)
 		m.runs(2 * time.Minute)
 		b.backup("second", m.logs.Executed)
@@ -178,7 +186,8 @@ func TestDropped(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, m *member, b *bucket) {
+			each(t, func(m *member, b *bucket) {
+				t := m.t
 				m.config.Backup.Queue, m.config.Backup.UntilLow, m.full = 5000, tc.untilLow, tc.full
 				if b.slow = tc.slow; !tc.slow {
 					b.away = errors.New("away")
@@ -212,7 +221,8 @@ func TestDropped(t *testing.T) {
 func TestOff(t *testing.T) {
 	for name, removed := range map[string]bool{"Short": false, "Long": true} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, m *member, b *bucket) {
+			each(t, func(m *member, b *bucket) {
+				t := m.t
 				m.config.Backup.Enabled = false
 				m.commit(3)
 				m.runs(time.Hour)
@@ -235,9 +245,10 @@ func TestOff(t *testing.T) {
 }
 
 func TestKey(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		m.place.Key = "another"
-		b.opening = &repository.NotReady{Message: "the backups were made with another key: bring it back", Key: members.KeyMismatch}
+		b.opening = &repository.NotReadyError{Message: "the backups were made with another key: bring it back", Key: members.KeyMismatch}
 		m.commit(1)
 		m.runs(3 * time.Minute)
 		got := m.backup()
@@ -254,7 +265,8 @@ func TestKey(t *testing.T) {
 
 // TestFollower keeps its logs until the archive has their transactions, and says nothing.
 func TestFollower(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		next := newMember(t, newDisk(t, "b", numbers(t, group, 1, 3)), b)
 		next.leads = false
 		next.commit(2)
@@ -292,7 +304,8 @@ func TestFollower(t *testing.T) {
 
 // TestSameName: a server that copied the data of another one begins its logs again, with the same names.
 func TestSameName(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		again := newDisk(t, "a", numbers(t, group, 1, 3))
 		next := newMember(t, again, b)
 		next.commit(2)
@@ -305,7 +318,8 @@ func TestSameName(t *testing.T) {
 
 // TestDamaged: a log that cannot be read is a gap, and does not stop those behind it.
 func TestDamaged(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		m.commit(2)
 		if err := os.Truncate(filepath.Join(m.dir, m.logs.Files[len(m.logs.Files)-1].Name), 250); err != nil {
 			t.Fatal(err)
@@ -321,7 +335,8 @@ func TestDamaged(t *testing.T) {
 
 // TestExpired: what the oldest backup has is not brought to the archive again, and a standby may remove it.
 func TestExpired(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		b.backups, b.logs = nil, nil
 		b.backup("second", m.logs.Executed)
 		next := newMember(t, newDisk(t, "b", gtid.Set{}), b)
@@ -339,7 +354,8 @@ func TestExpired(t *testing.T) {
 
 // TestVanished: a bucket that was emptied begins again with what members have.
 func TestVanished(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		b.backups, b.logs = nil, nil
 		m.runs(5 * time.Minute)
 		if got := b.asked(); got["claim"] != 1 || b.has() != group+":1-3" {
@@ -349,7 +365,8 @@ func TestVanished(t *testing.T) {
 }
 
 func TestVerification(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		m.config.Backup.Verify = &mysqlmember.Verify{}
 		b.objects["verification/orders-1"] = []byte(`{"ended":"2026-11-22T03:09:30Z","backup":"first"}`)
 		m.runs(2 * time.Minute)
@@ -371,7 +388,8 @@ func TestVerification(t *testing.T) {
 }
 
 func TestPoints(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		first := b.backups
 		b.backups = nil
 		m.config.Backup.RestorePoint = "v1"
@@ -416,7 +434,8 @@ func TestPoints(t *testing.T) {
 
 // TestPointDropped: a restore point whose log was dropped is made again.
 func TestPointDropped(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		m.config.Backup.RestorePoint = "v1"
 		m.runs(time.Second)
 		b.away = errors.New("away")

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,9 +48,9 @@ func newDisk(t *testing.T, name string, executed gtid.Set) *disk {
 
 // event of a binary log without checksums.
 func event(kind byte, body []byte) []byte {
-	out := binary.LittleEndian.AppendUint32(nil, uint32(time.Now().Unix())) //nolint:gosec // The clock of a test.
+	out := binary.LittleEndian.AppendUint32(nil, uint32(time.Now().Unix()))
 	out = append(out, kind, 1, 0, 0, 0)
-	out = binary.LittleEndian.AppendUint32(out, uint32(19+len(body))) //nolint:gosec // It is short.
+	out = binary.LittleEndian.AppendUint32(out, uint32(19+len(body)))
 	return append(append(out, make([]byte, 6)...), body...)
 }
 
@@ -66,11 +67,11 @@ func (d *disk) begin() {
 		id := uuid.MustParse(source)
 		previous = append(previous, id[:]...)
 		for _, v := range []int64{1, 1, last + 1} {
-			previous = binary.LittleEndian.AppendUint64(previous, uint64(v)) //nolint:gosec // It is positive.
+			previous = binary.LittleEndian.AppendUint64(previous, uint64(v))
 		}
 	}
 	content := append([]byte("\xfebin"), event(15, make([]byte, 100))...)
-	content = append(content, event(35, append(binary.LittleEndian.AppendUint64(nil, uint64(n)), previous...))...) //nolint:gosec // It is positive.
+	content = append(content, event(35, append(binary.LittleEndian.AppendUint64(nil, uint64(n)), previous...))...)
 	d.logs.Files = append(d.logs.Files, mysql.LogFile{Name: fmt.Sprintf("binlog.%06d", d.next)})
 	d.write(content)
 }
@@ -101,9 +102,9 @@ func (d *disk) commit(n int) {
 func (d *disk) transaction(source string, number int64) {
 	id := uuid.MustParse(source)
 	body := append([]byte{0}, id[:]...)
-	body = binary.LittleEndian.AppendUint64(body, uint64(number)) //nolint:gosec // It is positive.
+	body = binary.LittleEndian.AppendUint64(body, uint64(number))
 	body = append(body, make([]byte, 17)...)
-	body = append(body, binary.LittleEndian.AppendUint64(nil, uint64(time.Now().UnixMicro()))[:7]...) //nolint:gosec // The clock of a test.
+	body = append(body, binary.LittleEndian.AppendUint64(nil, uint64(time.Now().UnixMicro()))[:7]...)
 	d.write(append(event(33, body), event(2, make([]byte, 100))...))
 	d.logs.Executed = d.logs.Executed.Union(numbers(d.t, source, number, number))
 }
@@ -197,7 +198,7 @@ func (b *bucket) SaveLog(ctx context.Context, path string, l repository.Log) err
 	if err != nil {
 		return err
 	}
-	l.SHA256 = fmt.Sprintf("%x", raw)
+	l.SHA256 = hex.EncodeToString(raw)
 	for _, other := range b.logs {
 		if other.Server == l.Server && other.File == l.File {
 			if other.SHA256 != l.SHA256 {
@@ -280,12 +281,18 @@ func newMember(t *testing.T, d *disk, b *bucket) *member {
 
 // runs for a while. It returns how often the report changed.
 func (m *member) runs(d time.Duration) int {
+	report := func() []byte {
+		raw, err := json.Marshal(m.keeper.Reporter.Report())
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		return raw
+	}
 	changes := 0
 	for until := time.Now().Add(d); time.Now().Before(until); {
-		before, _ := json.Marshal(m.keeper.Reporter.Report())
+		before := report()
 		pause := m.keeper.Once(m.t.Context())
-		after, _ := json.Marshal(m.keeper.Reporter.Report())
-		if !bytes.Equal(before, after) {
+		if !bytes.Equal(before, report()) {
 			changes++
 		}
 		time.Sleep(pause)

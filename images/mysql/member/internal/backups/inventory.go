@@ -67,7 +67,7 @@ const typeFull = "full"
 
 // keyTrouble is what is wrong with the key, as one of members.Key…; "" when something else is wrong.
 func keyTrouble(err error) string {
-	var missing *repository.NotReady
+	var missing *repository.NotReadyError
 	if errors.As(err, &missing) {
 		return missing.Key
 	}

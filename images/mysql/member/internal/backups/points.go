@@ -101,6 +101,11 @@ func (p *points) try(ctx context.Context, k *Keeper, r Repository, h held, s mys
 	if r == nil {
 		return errWaits
 	}
+	return p.write(ctx, k, r, h)
+}
+
+// write down the point that was made, once the archive has its transaction.
+func (p *points) write(ctx context.Context, k *Keeper, r Repository, h held) error {
 	if p.made.LSN == "" {
 		before, err := k.archiver.reader.until(h, p.mark)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
@@ -176,8 +177,8 @@ type scanner struct {
 	sums bool
 }
 
-// scan the log. each is called behind the head, and at each transaction; scanning ends when it returns false.
-func (s *scanner) scan(each func() bool) error {
+// begin at the beginning, which says whether this is a log that can be read.
+func (s *scanner) begin() error {
 	start := make([]byte, len(magic))
 	if _, err := io.ReadFull(s.from, start); err != nil {
 		return fmt.Errorf("it has no beginning: %w", torn(err))
@@ -188,6 +189,14 @@ func (s *scanner) scan(each func() bool) error {
 		return errors.New("the server encrypts it, which is not supported: set binlog_encryption to OFF")
 	default:
 		return fmt.Errorf("%w: it is no binary log", ErrDamaged)
+	}
+	return nil
+}
+
+// scan the log. each is called behind the head, and at each transaction; scanning ends when it returns false.
+func (s *scanner) scan(each func() bool) error {
+	if err := s.begin(); err != nil {
+		return err
 	}
 	header := make([]byte, headerSize)
 	for first := true; ; first = false {
@@ -263,7 +272,7 @@ func (s *scanner) body(header []byte, size int64) ([]byte, error) {
 		if err != nil || int64(len(more)) < rest {
 			return nil, torn(errors.Join(err, io.ErrUnexpectedEOF))
 		}
-		body = append(body, more...)
+		body = slices.Concat(body, more)
 	}
 	if header[4] == typeFormat {
 		// The algorithm is in front of the checksum, which this event has even if it is none.

@@ -36,16 +36,26 @@ func TestRead(t *testing.T) {
 		reason string
 		want   want
 	}{
-		"binlog.000001": {"The first log follows on nothing.",
-			want{"", own + ":1-2", at(1795676961286924), at(1795676961289474), true}},
-		"binlog.000002": {"Transactions may have tags, and may be of another server.",
-			want{own + ":1-2", other + ":7," + own + ":3:b:1:payroll:1", at(1795676961325914), at(1795676961373735), true}},
-		"binlog.000003": {"The set before it has tags. What came from another server keeps its time, and may be compressed.",
-			want{other + ":7," + own + ":1-3:b:1:payroll:1", own + ":4-5:b:2", at(1700000000123456), at(1795676961389765), true}},
-		"binlog.000004": {"A log may have no transaction.",
-			want{other + ":7," + own + ":1-5:b:1-2:payroll:1", "", time.Time{}, time.Time{}, true}},
-		"binlog.000005": {"One that is being written has no end, and this one no checksums.",
-			want{other + ":7," + own + ":1-5:b:1-2:payroll:1", own + ":6", at(1795676961423192), at(1795676961423192), false}},
+		"binlog.000001": {
+			"The first log follows on nothing.",
+			want{"", own + ":1-2", at(1795676961286924), at(1795676961289474), true},
+		},
+		"binlog.000002": {
+			"Transactions may have tags, and may be of another server.",
+			want{own + ":1-2", other + ":7," + own + ":3:b:1:payroll:1", at(1795676961325914), at(1795676961373735), true},
+		},
+		"binlog.000003": {
+			"The set before it has tags. What came from another server keeps its time, and may be compressed.",
+			want{other + ":7," + own + ":1-3:b:1:payroll:1", own + ":4-5:b:2", at(1700000000123456), at(1795676961389765), true},
+		},
+		"binlog.000004": {
+			"A log may have no transaction.",
+			want{other + ":7," + own + ":1-5:b:1-2:payroll:1", "", time.Time{}, time.Time{}, true},
+		},
+		"binlog.000005": {
+			"One that is being written has no end, and this one no checksums.",
+			want{other + ":7," + own + ":1-5:b:1-2:payroll:1", own + ":6", at(1795676961423192), at(1795676961423192), false},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

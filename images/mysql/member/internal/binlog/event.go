@@ -88,7 +88,7 @@ func tagged(body []byte) (*Transaction, error) {
 		case fieldServer:
 			var id uuid.UUID
 			for i := range id {
-				id[i] = byte(r.varint()) //nolint:gosec // It is one.
+				id[i] = byte(r.varint())
 			}
 			t.Server = id.String()
 		case fieldNumber:

@@ -47,11 +47,11 @@ func (c *Backup) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	place := layout.Repository(*w.Backup)
 	volume := []string{place.Scratch, fresh, mysqlmember.FolderData}
-	if err := clear(volume...); err != nil {
+	if err := clearAll(volume...); err != nil {
 		return err
 	}
 	// The pod, and its volume with it, stays for a while after it has ended.
-	defer func() { _ = clear(volume...) }()
+	defer func() { _ = clearAll(volume...) }()
 	// Before hours are spent on a copy.
 	to, err := repository.Open(ctx, place)
 	if err != nil {
@@ -74,8 +74,8 @@ func (c *Backup) Run(ctx context.Context, log *slog.Logger) error {
 	return outcome.Print(os.Stdout, c.Output, outcome.Backup{Label: b.Label, Type: full, Size: b.Size, Added: b.Added, Began: b.Began, Ended: b.Ended})
 }
 
-// clear folders.
-func clear(folders ...string) error {
+// clearAll folders.
+func clearAll(folders ...string) error {
 	for _, f := range folders {
 		if err := os.RemoveAll(f); err != nil {
 			return fmt.Errorf("cannot clear the volume: %w", err)
@@ -118,7 +118,7 @@ func (c *Backup) copy(ctx context.Context, log *slog.Logger, hosts []string, b *
 			break
 		}
 		log.Warn("cannot copy", "member", layout.MemberOf(d.Host), "error", err)
-		if err := clear(mysqlmember.FolderData); err != nil {
+		if err := clearAll(mysqlmember.FolderData); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (c *Backup) copy(ctx context.Context, log *slog.Logger, hosts []string, b *
 	if problems[len(problems)-1] != nil {
 		return errors.Join(problems...)
 	}
-	if err := clear(fresh); err != nil {
+	if err := clearAll(fresh); err != nil {
 		return err
 	}
 	return c.look(ctx, b)

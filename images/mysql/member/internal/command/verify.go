@@ -24,7 +24,7 @@ const verifyMemory = 256 << 20
 type Verify struct {
 	ID string `help:"Name of this verification, if it was requested by name."`
 
-	Folder string        `default:"/tmp"   help:"Folder for sockets." type:"existingdir"`
+	Folder string        `default:"/tmp"   help:"Folder for sockets."   type:"existingdir"`
 	Limit  time.Duration `default:"11h30m" help:"How long it may take."`
 }
 
@@ -43,10 +43,10 @@ func (c *Verify) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	place := layout.Repository(*w.Backup)
-	if err := clear(place.Scratch); err != nil {
+	if err := clearAll(place.Scratch); err != nil {
 		return err
 	}
-	defer func() { _ = clear(place.Scratch) }()
+	defer func() { _ = clearAll(place.Scratch) }()
 	from, err := repository.Open(ctx, place)
 	if err != nil {
 		return err

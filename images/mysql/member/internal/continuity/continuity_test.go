@@ -68,7 +68,7 @@ func TestGap(t *testing.T) {
 // are archived and some wait, the gap is exactly what a list of all transactions shows.
 func TestGapProperty(t *testing.T) {
 	for seed := range uint64(500) {
-		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // It is for a test.
+		r := rand.New(rand.NewPCG(seed, 1))
 		// What was executed, in order. The leader numbers the rest of its block, and each leader has a block of its own.
 		var history []int64
 		next := map[int]int64{0: 1, 1: 1000001, 2: 2000001}

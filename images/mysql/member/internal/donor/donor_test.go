@@ -27,7 +27,8 @@ func TestFit(t *testing.T) {
 		"Outside": {"One in no group may be long behind.", nil, "it is OFFLINE in its group"},
 		"CutOff": {
 			"One without a majority may be long behind.",
-			[]decision.Peer{peer("1", decision.Online, decision.Secondary, 0), peer("2", decision.Unreachable, decision.Primary, 0)}, "its group has no majority",
+			[]decision.Peer{peer("1", decision.Online, decision.Secondary, 0), peer("2", decision.Unreachable, decision.Primary, 0)},
+			"its group has no majority",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // A Set of transactions. The zero value is empty. Sets are never changed.
-type Set struct {
+type Set struct { //nolint:recvcheck // Only UnmarshalText needs a pointer: JSON is read into a variable.
 	// of each source: intervals in order, with a gap between any two.
 	of map[source][]interval
 }

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,36 +168,27 @@ func (o *objects) readJSON(ctx context.Context, key string, into any) (bool, err
 }
 
 func (o *objects) writeJSON(ctx context.Context, key string, value any) error {
-	_, err := o.putJSON(ctx, key, value, false)
-	return err
+	return o.putJSON(ctx, key, value, false)
 }
 
 // create an object unless there is one.
 func (o *objects) create(ctx context.Context, key string, value any) error {
-	_, err := o.putJSON(ctx, key, value, true)
-	return err
+	return o.putJSON(ctx, key, value, true)
 }
 
-func (o *objects) putJSON(ctx context.Context, key string, value any, once bool) (bool, error) {
+func (o *objects) putJSON(ctx context.Context, key string, value any, once bool) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return false, fmt.Errorf("cannot write %s in %s: %w", key, o.place, err)
+		return fmt.Errorf("cannot write %s in %s: %w", key, o.place, err)
 	}
-	return o.put(ctx, key, bytes.NewReader(raw), once)
+	_, err = o.put(ctx, key, bytes.NewReader(raw), once)
+	return err
 }
 
 // refused reports whether a server refused a request with one of these codes.
 func refused(err error, codes ...string) bool {
 	var answer smithy.APIError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	for _, code := range codes {
-		if answer.ErrorCode() == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &answer) && slices.Contains(codes, answer.ErrorCode())
 }
 
 // plain is why a request failed, without what is another each time, such as the id of the request: a report changes only when a fact does.

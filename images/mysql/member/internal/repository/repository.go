@@ -32,7 +32,7 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
-// Errors of what is in a repository. Errors of its Secrets and its key are a *NotReady.
+// Errors of what is in a repository. Errors of its Secrets and its key are a *NotReadyError.
 var (
 	// ErrForeign: the stanza takes the data of another group. Nothing is written to it.
 	ErrForeign = errors.New("the stanza has the data of another group")
@@ -46,8 +46,8 @@ var (
 	ErrBusy = errors.New("another backup or restore uses the copies")
 )
 
-// NotReady is why a repository cannot be used as long as its Secrets are as they are.
-type NotReady = bucket.NotReady
+// NotReadyError is why a repository cannot be used as long as its Secrets are as they are.
+type NotReadyError = bucket.NotReadyError
 
 // A Place is where a repository is.
 type Place struct {
@@ -113,7 +113,7 @@ type Log struct {
 // Names that are a step of a key.
 var steps = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$`)
 
-// Open the repository at a place. The error is a *NotReady when a Secret or the key is missing or wrong. Nothing is written.
+// Open the repository at a place. The error is a *NotReadyError when a Secret or the key is missing or wrong. Nothing is written.
 func Open(ctx context.Context, p Place) (*Repository, error) {
 	if p.Stanza != "" && !steps.MatchString(p.Stanza) {
 		return nil, fmt.Errorf("cannot open the repository: %q cannot be the name of a stanza", p.Stanza)
@@ -162,7 +162,7 @@ type lock struct {
 const layoutVersion = 1
 
 // sealed is how objects are sealed: nil when the repository is empty and must not be made.
-func (r *Repository) sealed(ctx context.Context, make bool) (*seal, error) {
+func (r *Repository) sealed(ctx context.Context, create bool) (*seal, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seal != nil {
@@ -175,7 +175,7 @@ func (r *Repository) sealed(ctx context.Context, make bool) (*seal, error) {
 		return nil, err
 	}
 	if !found {
-		if !make {
+		if !create {
 			return nil, nil //nolint:nilnil // An empty repository has no seal yet.
 		}
 		l = lock{Version: layoutVersion}
@@ -224,8 +224,8 @@ func (l lock) open(passphrase string) (*seal, error) {
 	return &seal{identity}, nil
 }
 
-func mismatch(message string) *NotReady {
-	return &NotReady{Message: message, Key: members.KeyMismatch}
+func mismatch(message string) *NotReadyError {
+	return &NotReadyError{Message: message, Key: members.KeyMismatch}
 }
 
 // owner of a stanza.

@@ -292,7 +292,7 @@ func TestKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(ctx, tc.place)
-			var n *NotReady
+			var n *NotReadyError
 			if !errors.As(err, &n) || n.Key != tc.want {
 				t.Errorf("%s: got %v, want %q", tc.reason, err, tc.want)
 			}

@@ -88,11 +88,11 @@ func (c copies) save(ctx context.Context, data string) (snapshot, error) {
 
 // load a snapshot into a folder. Keys that may only read cannot lock the copies, which then may expire meanwhile.
 func (c copies) load(ctx context.Context, id, data string) error {
-	args := []string{"restore", id, "--target=" + data}
-	_, err := c.patiently(ctx, "", args...)
+	args := []string{id, "--target=" + data}
+	_, err := c.patiently(ctx, "", "restore", args...)
 	var f *failure
 	if errors.As(err, &f) && strings.Contains(f.said, "unable to create lock") {
-		_, err = c.patiently(ctx, "", append(args, "--no-lock")...)
+		_, err = c.patiently(ctx, "", "restore", append(args, "--no-lock")...)
 	}
 	if errors.As(err, &f) && f.code != exitKey && damaged(f.said) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -133,7 +133,7 @@ func (c copies) forget(ctx context.Context, ids []string) error {
 	if err := c.unlock(ctx); err != nil {
 		return err
 	}
-	_, err := c.run(ctx, "", append([]string{"forget", "--prune"}, ids...)...)
+	_, err := c.run(ctx, "", "forget", append([]string{"--prune"}, ids...)...)
 	return busy(err)
 }
 
@@ -144,9 +144,9 @@ func (c copies) unlock(ctx context.Context) error {
 }
 
 // patiently runs a command that waits for others, which use the copies in a way that does not go along with it.
-func (c copies) patiently(ctx context.Context, folder string, args ...string) ([]byte, error) {
+func (c copies) patiently(ctx context.Context, folder, verb string, args ...string) ([]byte, error) {
 	for until := time.Now().Add(unlockedWithin); ; loop.Sleep(ctx, pause) {
-		out, err := c.run(ctx, folder, args...)
+		out, err := c.run(ctx, folder, verb, args...)
 		if !exited(err, exitLocked) {
 			return out, err
 		}
@@ -160,7 +160,7 @@ func (c copies) patiently(ctx context.Context, folder string, args ...string) ([
 }
 
 // A failure of restic, in its own words.
-type failure struct { //nolint:errname // It is restic's failure.
+type failure struct {
 	command, said string
 	code          int
 }
@@ -180,8 +180,8 @@ func busy(err error) error {
 }
 
 // run a command in a folder, and return what it prints.
-func (c copies) run(ctx context.Context, folder string, args ...string) ([]byte, error) {
-	cmd, err := c.command(ctx, folder, args...)
+func (c copies) run(ctx context.Context, folder, verb string, args ...string) ([]byte, error) {
+	cmd, err := c.command(ctx, folder, append([]string{verb}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (c copies) run(ctx context.Context, folder string, args ...string) ([]byte,
 		return out.Bytes(), nil
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("restic %s did not end in time: %w", args[0], ctx.Err())
+		return nil, fmt.Errorf("restic %s did not end in time: %w", verb, ctx.Err())
 	}
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) {
@@ -200,7 +200,7 @@ func (c copies) run(ctx context.Context, folder string, args ...string) ([]byte,
 	if ended.ExitCode() == exitKey {
 		return nil, mismatch("the copies in the bucket do not open with the key that is given: give the key that they were made with")
 	}
-	return nil, &failure{args[0], words(said.String()), ended.ExitCode()}
+	return nil, &failure{verb, words(said.String()), ended.ExitCode()}
 }
 
 // command of restic in a folder.

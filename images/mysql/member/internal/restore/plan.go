@@ -6,6 +6,7 @@ package restore
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -106,7 +107,7 @@ func (t Target) early(backups []repository.Backup) error {
 		return fmt.Errorf("spec.from asks for the restore point %q of %s, and the backup before it is kept no longer: choose a later one", t.Point.Name, t.Point.At)
 	}
 	if len(backups) == 0 {
-		return fmt.Errorf("there is no backup: see the condition BackupFresh of the source")
+		return errors.New("there is no backup: see the condition BackupFresh of the source")
 	}
 	return fmt.Errorf("%s is requested, and the first time that can be restored is %s: choose a later one", stamp(*t.At), stamp(backups[0].Ended))
 }

@@ -84,5 +84,5 @@ func sync(folder string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close()) //nolint:gosec // Descriptors are small.
+	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
 }

@@ -138,7 +138,7 @@ func (k *Keeper) report(trouble error) members.BackupReport {
 	if archived.Failing != nil {
 		out.Archive, out.Since, out.Message = members.ArchiveFailing, stamp(archived.Failing), archived.Message
 	}
-	var missing *pgbackrest.NotReady
+	var missing *pgbackrest.NotReadyError
 	if errors.As(trouble, &missing) {
 		out.Archive, out.Message = members.ArchiveFailing, missing.Message
 		out.Key = missing.Key

@@ -85,7 +85,7 @@ func (v *inventory) read(ctx context.Context, s pgmember.Backup) error {
 
 // keyTrouble is what is wrong with the key, as one of members.Key…; "" when something else is wrong.
 func keyTrouble(err error) string {
-	var missing *pgbackrest.NotReady
+	var missing *pgbackrest.NotReadyError
 	switch {
 	case errors.As(err, &missing):
 		return missing.Key

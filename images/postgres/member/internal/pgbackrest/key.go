@@ -21,7 +21,7 @@ var (
 )
 
 // ReadEncrypted is the repository of Read, which is encrypted with the key in the folder of its own, unless that is "". The error
-// is a *NotReady when something is missing or the key cannot be used.
+// is a *NotReadyError when something is missing or the key cannot be used.
 func ReadEncrypted(dir, key, server string) (Repository, error) {
 	r, err := Read(dir, server)
 	if err != nil {

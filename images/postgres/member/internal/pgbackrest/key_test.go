@@ -36,7 +36,7 @@ func TestReadEncrypted(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Passphrase); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
-			var n *NotReady
+			var n *NotReadyError
 			if errors.As(err, &n) != (tc.key != "") || n != nil && n.Key != tc.key {
 				t.Errorf("%s: got error %v, want one that the key is %q", tc.reason, err, tc.key)
 			}

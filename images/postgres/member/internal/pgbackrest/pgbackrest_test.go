@@ -77,7 +77,7 @@ func TestReadRepository(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
-			var n *NotReady
+			var n *NotReadyError
 			if (err != nil) != (tc.err != "") || (err != nil && (!errors.As(err, &n) || !strings.Contains(err.Error(), tc.err))) {
 				t.Errorf("%s: got error %v, want one with %q", tc.reason, err, tc.err)
 			}

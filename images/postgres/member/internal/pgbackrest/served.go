@@ -65,14 +65,14 @@ func Place(server string) string {
 	return inBucket
 }
 
-// ReadServed is the repository at a host, with the identity in the folder that its Secret is mounted to. The error is a *NotReady
+// ReadServed is the repository at a host, with the identity in the folder that its Secret is mounted to. The error is a *NotReadyError
 // when something is missing there.
 func ReadServed(dir, server string) (Repository, error) {
 	s := &Served{server, Identity(dir)}
 	for _, file := range []string{s.TLS.Cert, s.TLS.Key, s.TLS.CA} {
 		_, err := os.Stat(file)
 		if errors.Is(err, fs.ErrNotExist) {
-			return Repository{}, &NotReady{Message: "the Secret with the certificate for the volume of backups is not there: see its Certificate with a " +
+			return Repository{}, &NotReadyError{Message: "the Secret with the certificate for the volume of backups is not there: see its Certificate with a " +
 				"name that ends in pg-repository, and whether cert-manager runs"}
 		}
 		if err != nil {
@@ -85,7 +85,7 @@ func ReadServed(dir, server string) (Repository, error) {
 // ReadLocal is the repository in a folder of this host. It is encrypted with the key in the folder of its own, unless that is "".
 func ReadLocal(folder, key string) (Repository, error) { return Repository{Local: folder}.withKey(key) }
 
-// withKey in a folder, unless that is "". The error is a *NotReady when the key cannot be used.
+// withKey in a folder, unless that is "". The error is a *NotReadyError when the key cannot be used.
 func (r Repository) withKey(folder string) (Repository, error) {
 	if folder == "" {
 		return r, nil

@@ -41,7 +41,7 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Read(makeCertificate(t, tc.files...), tc.server)
-			var n *NotReady
+			var n *NotReadyError
 			if errors.As(err, &n) != tc.missing || err != nil && !tc.missing {
 				t.Fatalf("%s: got error %v", tc.reason, err)
 			}

@@ -21,10 +21,10 @@ type Repository struct {
 	Passphrase string
 }
 
-// NotReady is why a Repository cannot be used as long as its Secrets are as they are.
-type NotReady = bucket.NotReady
+// NotReadyError is why a Repository cannot be used as long as its Secrets are as they are.
+type NotReadyError = bucket.NotReadyError
 
-// ReadRepository from the folder that the connection Secret is mounted to. The error is a *NotReady when something is missing
+// ReadRepository from the folder that the connection Secret is mounted to. The error is a *NotReadyError when something is missing
 // there.
 func ReadRepository(dir string) (Repository, error) {
 	c, err := bucket.Read(dir)

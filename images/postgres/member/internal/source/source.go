@@ -91,7 +91,7 @@ func repository(ctx context.Context, s pgmember.Source, f pgbackrest.Folders) (p
 	inBucket, inVolume := mounted(pgmember.FolderSource), mounted(pgmember.FolderSourceRepository)
 	switch {
 	case !inBucket && !inVolume:
-		return pgbackrest.Repository{}, &pgbackrest.NotReady{Message: "the source has neither the connection Secret of a bucket nor the connection Secret of a volume of backups: " +
+		return pgbackrest.Repository{}, &pgbackrest.NotReadyError{Message: "the source has neither the connection Secret of a bucket nor the connection Secret of a volume of backups: " +
 			"see whether it has spec.backup, and its condition BackupFresh"}
 	case !inVolume:
 		return pgbackrest.ReadEncrypted(pgmember.FolderSource, key, "")
