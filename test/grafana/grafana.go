@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// A Dashboard, as far as it matters whether it shows anything.
+// Dashboard is one of Grafana, as far as it matters whether it shows anything.
 type Dashboard struct {
 	Templating struct {
 		List []struct {
@@ -60,7 +60,7 @@ type place struct {
 // Read a dashboard from a file.
 func Read(tb testing.TB, file string) Dashboard {
 	tb.Helper()
-	raw, err := os.ReadFile(file)
+	raw, err := os.ReadFile(file) //nolint:gosec // Tests name it.
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func (d Dashboard) Check(tb testing.TB, variables ...string) {
 			p.check(tb)
 		}
 	}
-	var names []string
+	names := make([]string, 0, len(d.Templating.List))
 	for _, v := range d.Templating.List {
 		names = append(names, v.Name)
 	}

@@ -21,14 +21,14 @@ type Recorded struct {
 // A Member is what the program in the members of a generation has to know beyond the configuration of its server. Each engine has a
 // file of its own for it, which only the engine and its program read.
 type Member struct {
+	Recorded
+
 	// Generation that the member belongs to, from 1. Domain ends the host names of its pods.
 	Generation int
 	Domain     string
 
 	// Databases that should exist, and Extensions that each should have, sorted.
 	Databases, Extensions []string
-
-	Recorded
 
 	// Pooled reports that there are poolers.
 	Pooled bool
