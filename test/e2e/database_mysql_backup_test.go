@@ -7,6 +7,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,15 +99,16 @@ func TestDatabaseMySQLBackup(t *testing.T) {
 func mysqlCopy(t *testing.T, d *v1alpha1.Database, name string, from v1alpha1.DatabaseSourceDatabase, want string) {
 	t.Helper()
 	from.Name = d.Name
+	consumer := strings.Replace(name, "orders", "auditor", 1) // its name is the pod's, beside the pod of the other copy
 	c := database(d.Namespace, name, func(c *v1alpha1.Database) {
 		c.Spec.Engine, c.Spec.Version, c.Spec.Replicas = d.Spec.Engine, d.Spec.Version, 1
 		c.Spec.Resources = d.Spec.Resources
 		c.Spec.Databases = d.Spec.Databases
-		c.Spec.Consumers = []v1alpha1.Consumer{{Name: "auditor-" + name}}
+		c.Spec.Consumers = []v1alpha1.Consumer{{Name: consumer}}
 		c.Spec.From = &v1alpha1.DatabaseSource{Database: &from}
 	})
 	t.Logf("the copy is Ready after %s", createDatabase(t, c).Round(time.Second))
-	auditor := connect(t, c, "auditor-"+name)
+	auditor := connect(t, c, consumer)
 	if got := auditor.must(t, mysqlRows); got != want {
 		t.Errorf("the copy has rows %s, want %s", got, want)
 	}
