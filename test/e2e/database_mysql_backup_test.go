@@ -99,7 +99,7 @@ func TestDatabaseMySQLBackup(t *testing.T) {
 func mysqlCopy(t *testing.T, d *v1alpha1.Database, name string, from v1alpha1.DatabaseSourceDatabase, want string) {
 	t.Helper()
 	from.Name = d.Name
-	consumer := strings.Replace(name, "orders", "auditor", 1) // its name is the pod's, beside the pod of the other copy
+	consumer := strings.Replace(name, "orders", "auditor", 1) // which have at most 20 letters
 	c := database(d.Namespace, name, func(c *v1alpha1.Database) {
 		c.Spec.Engine, c.Spec.Version, c.Spec.Replicas = d.Spec.Engine, d.Spec.Version, 1
 		c.Spec.Resources = d.Spec.Resources
