@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/continuity"
 )
 
 // Retention says which backups stay. The last one of the stanza always stays.
@@ -136,9 +138,12 @@ func (r *Repository) expireCopies(ctx context.Context, stanza string, kept []man
 	return c.forget(ctx, ids)
 }
 
-// needed reports whether a restore of one of the backups may need a log: all of them have what is in another one.
+// needed reports whether a restore of one of the backups may need a log: not if all of them have what is in it, or follow on another history than
+// the one that it is of, which ended before.
 func needed(l Log, backups []manifest) bool {
-	return slices.ContainsFunc(backups, func(m manifest) bool { return !m.Set.Contains(l.Set) })
+	return slices.ContainsFunc(backups, func(m manifest) bool {
+		return !m.Set.Contains(l.Set) && (!m.Began.After(l.Last) || continuity.Same(m.Until(), l.Until()))
+	})
 }
 
 // expireLogs removes logs that no backup needs, an index at a time. The one that a server may be adding to stays.

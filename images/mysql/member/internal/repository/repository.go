@@ -94,6 +94,16 @@ type Backup struct {
 	Added int64 `json:"added"`
 }
 
+// Until is what a member of the group had executed with the backup. It has the first transaction of the group, also before there is one: a
+// group that began with less than others is another history from its beginning.
+func (b Backup) Until() gtid.Set {
+	var first gtid.Builder
+	if b.Group == "" || b.Set.From(b.Group) || first.Add(b.Group, "", 1, 1) != nil {
+		return b.Set
+	}
+	return b.Set.Union(first.Set())
+}
+
 // A Log is a binary log that is closed.
 type Log struct {
 	// Server is the UUID of the server that wrote it, and File its name, as in binlog.000012.
@@ -109,6 +119,9 @@ type Log struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
+
+// Until is all that its server had executed at its end.
+func (l Log) Until() gtid.Set { return l.Previous.Union(l.Set) }
 
 // Names that are a step of a key.
 var steps = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$`)

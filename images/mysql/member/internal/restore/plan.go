@@ -71,8 +71,18 @@ func (g *Gap) Error() string {
 // stamp of a time up to which all is there: a time in between cannot be before it.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Choose what is restored to reach a target, of the backups of a stanza, oldest first, and its logs.
+// Choose what is restored to reach a target, of the backups of a stanza, oldest first, and its logs. What is of another history than the target
+// counts for nothing. The error is a *Split when it is not sure which one that is.
 func Choose(backups []repository.Backup, logs []repository.Log, t Target) (Plan, error) {
+	known := len(backups)
+	backups, logs, err := t.line(backups, logs)
+	if err != nil {
+		return Plan{}, err
+	}
+	if t.Point == nil && known > 0 && len(backups) == 0 {
+		return Plan{}, fmt.Errorf("all %d backups are of a history that ended, because a group began with less than all transactions, and the present one has none yet: "+
+			"choose a time before that, or wait for the next backup", known)
+	}
 	for _, b := range slices.Backward(backups) {
 		if t.after(b, logs) {
 			continue

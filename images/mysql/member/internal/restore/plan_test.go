@@ -3,6 +3,7 @@
 package restore
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,5 +126,72 @@ func TestChooseClocks(t *testing.T) {
 	at := minute(20)
 	if p, err := Choose(backups, logs, Target{At: &at}); err != nil || p.Backup.Label != "one" || len(p.Logs) != 1 {
 		t.Errorf("got %v, %v", p, err)
+	}
+}
+
+// TestChooseHistory: a had committed and archived 101 to 105 when it was lost with its volume. A person let a group of another name begin with
+// c, which has 1 to 100.
+func TestChooseHistory(t *testing.T) {
+	const begun = "4f22fa47-71ca-11e1-9e33-c80aa9429562"
+	own := func(text string) gtid.Set {
+		s, err := gtid.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	line := func(numbers string) gtid.Set { return set("1-100").Union(own(begun + ":" + numbers)) }
+	before := repository.Backup{Label: "before", Began: minute(1), Ended: minute(2), Set: set("1-80"), Group: group}
+	ended := repository.Backup{Label: "ended", Began: minute(9), Ended: minute(9), Set: set("1-103"), Group: group}
+	idle := repository.Backup{Label: "idle", Began: minute(18), Ended: minute(19), Set: set("1-100"), Group: begun}
+	after := repository.Backup{Label: "after", Began: minute(29), Ended: minute(30), Set: line("1-4"), Group: begun}
+	logs := []repository.Log{
+		{Server: "a", File: "binlog.000001", Previous: set("1-70"), Set: set("71-100"), First: minute(1), Last: minute(7)},
+		{Server: "a", File: "binlog.000002", Previous: set("1-100"), Set: set("101-105"), First: minute(8), Last: minute(10)},
+		{Server: "c", File: "binlog.000003", Previous: set("1-100"), Set: own(begun + ":1-9"), First: minute(20), Last: minute(35)},
+	}
+	// A group that began with nothing knows nothing of the former one.
+	empty := repository.Backup{Label: "empty", Began: minute(29), Ended: minute(30), Set: own(begun + ":1-4"), Group: begun}
+	alone := func(first, last int) []repository.Log {
+		return append(slices.Clone(logs[:2]), repository.Log{Server: "c", File: "binlog.000001", Set: own(begun + ":1-9"), First: minute(first), Last: minute(last)})
+	}
+	at := func(m int) Target { m2 := minute(m); return Target{At: &m2} }
+	point := func(s gtid.Set) Target { return Target{Point: &Point{Name: "v1", At: "then", Set: s}} }
+	for name, tc := range map[string]struct {
+		reason  string
+		backups []repository.Backup
+		logs    []repository.Log
+		target  Target
+		backup  string
+		want    []string
+		err     string
+	}{
+		"Latest":    {"What ended is not replayed over data that went another way.", []repository.Backup{before, after}, logs, Target{}, "after", []string{"c3"}, ""},
+		"Old":       {"Nor from a backup that both have.", []repository.Backup{before}, logs, Target{}, "before", []string{"a1", "c3"}, ""},
+		"Ended":     {"A backup of what ended is passed over.", []repository.Backup{before, ended}, logs, Target{}, "before", []string{"a1", "c3"}, ""},
+		"OnlyEnded": {"Without another one nothing can be restored to now.", []repository.Backup{ended}, logs, Target{}, "", nil, "all 1 backups are of a history that ended"},
+		"Idle":      {"A group goes another way before its first transaction.", []repository.Backup{before, idle}, logs[:2], Target{}, "idle", nil, ""},
+		"Since":     {"A time after the new beginning is in its history.", []repository.Backup{before, ended}, logs, at(34), "before", []string{"a1", "c3"}, ""},
+		"Then":      {"A time before it is in the one that ended.", []repository.Backup{before, after}, logs, at(9), "before", []string{"a1", "a2"}, ""},
+		"Between":   {"What was committed until then is not known.", []repository.Backup{before, after}, logs, at(15), "", nil, "ends with what was committed at 2026-11-26T03:10:00Z"},
+		"Point":     {"A restore point of what ended has it.", []repository.Backup{before, after}, logs, point(set("1-104")), "before", []string{"a1", "a2"}, ""},
+		"LatePoint": {"One of the next does not.", []repository.Backup{before, ended}, logs, point(line("1-8")), "before", []string{"a1", "c3"}, ""},
+		"Empty":     {"One that began with nothing is known by its time.", []repository.Backup{before, empty}, alone(20, 35), Target{}, "empty", []string{"c1"}, ""},
+		"Stray":     {"A member that was written to by itself has no later history.", []repository.Backup{before, {Label: "stray", Began: minute(3), Ended: minute(4), Set: set("1-90").Union(own(begun + ":1"))}}, logs[:2], Target{}, "", nil, "has " + begun + ":1 alone"},
+		"Unsure":    {"As long as clocks may differ by more it is not sure.", []repository.Backup{before}, alone(8, 10), Target{}, "", nil, "one ends at 2026-11-26T03:10:00Z and has " + group + ":1-105 alone, one ends at 2026-11-26T03:10:00Z and has " + begun + ":1-9 alone. Choose a time before 2026-11-26T03:01:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Choose(tc.backups, tc.logs, tc.target)
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Fatalf("%s: got the error %v, want %q", tc.reason, err, tc.err)
+			}
+			var files []string
+			for _, l := range got.Logs {
+				files = append(files, l.Server+l.File[len(l.File)-1:])
+			}
+			if diff := cmp.Diff([]any{tc.backup, tc.want}, []any{got.Backup.Label, files}); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
