@@ -160,6 +160,9 @@ func (d *disk) names() string {
 
 // A bucket that backups are in. away is why it does not answer.
 type bucket struct {
+	// claimed is the first group that it was claimed for last, and the present one.
+	claimed [2]string
+
 	away, opening error
 	slow          bool
 	logs          []repository.Log
@@ -175,7 +178,10 @@ func (b *bucket) request(what string) error {
 	return b.away
 }
 
-func (b *bucket) Claim(context.Context, string) error { return b.request("claim") }
+func (b *bucket) Claim(_ context.Context, group, present string) error {
+	b.claimed = [2]string{group, present}
+	return b.request("claim")
+}
 
 func (b *bucket) Backups(context.Context) ([]repository.Backup, error) {
 	return slices.Clone(b.backups), b.request("backups")

@@ -50,7 +50,7 @@ func TestEnds(t *testing.T) {
 	}{
 		"None":  {"An empty archive has no history.", nil, nil},
 		"One":   {"Members are behind each other in one history.", []string{group + ":1-5", group + ":1-9", "", group + ":1-7"}, []string{group + ":1-9"}},
-		"Ended": {"A group that began with less goes on elsewhere.", []string{group + ":1-9", group + ":1-5," + later + ":1", group + ":1-5"}, []string{group + ":1-9", group + ":1-5," + later + ":1"}},
+		"Ended": {"A group that began with less continues elsewhere.", []string{group + ":1-9", group + ":1-5," + later + ":1", group + ":1-5"}, []string{group + ":1-9", group + ":1-5," + later + ":1"}},
 		"Order": {"Of one group, one may have what the other one lacks.", []string{group + ":1-9", group + ":1-7:1000001"}, []string{group + ":1-9:1000001"}},
 		"Equal": {"Two servers may have the same.", []string{group + ":1-9", group + ":1-9"}, []string{group + ":1-9"}},
 	} {

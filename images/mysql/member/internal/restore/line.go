@@ -36,7 +36,7 @@ func pieces(backups []repository.Backup, logs []repository.Log) []piece {
 	return all
 }
 
-// A Split reports that an archive has several histories, and that it does not show which one goes on.
+// A Split reports that an archive has several histories, and that it does not show which one continues.
 type Split struct { //nolint:errname // restore.Split says it.
 	// Ends of the histories, with what each one has alone.
 	Ends []End
@@ -58,12 +58,12 @@ func (s *Split) Error() string {
 		}
 		texts = append(texts, fmt.Sprintf("one ends at %s and has %s alone", stamp(e.Last), e.Alone))
 	}
-	return fmt.Sprintf("the archive has several histories of the data, and it is not sure which one goes on: %s. Choose a time before %s, or a restore point, "+
+	return fmt.Sprintf("the archive has several histories of the data, and it is not sure which one continues: %s. Choose a time before %s, or a restore point, "+
 		"or wait until more is archived", strings.Join(texts, ", "), stamp(first))
 }
 
 // line of the history that the target is in. A history ends when a group begins with less than all transactions: what it has alone is replayed
-// under no other one. A time is in the history that was going on then, and without a target it is the one that goes on now.
+// under no other one. A time is in the history that there was then, and without a target it is the present one.
 func (t Target) line(backups []repository.Backup, logs []repository.Log) ([]repository.Backup, []repository.Log, error) {
 	end, err := t.end(pieces(backups, logs))
 	if err != nil {
