@@ -87,7 +87,7 @@ func Choose(backups []repository.Backup, logs []repository.Log, t Target) (Plan,
 		if t.after(b, logs) {
 			continue
 		}
-		order, has, gap := follow(b, logs)
+		order, has, gap := t.follow(b, logs)
 		if gap != nil {
 			gap.next(backups)
 		}
@@ -133,6 +133,7 @@ func (t Target) plan(b repository.Backup, order []repository.Log, has gtid.Set, 
 			return Plan{}, fmt.Errorf("the backup before it is there, and what was archived does not reach the restore point %q: it lacks %s; choose another one",
 				t.Point.Name, t.Point.Set.Minus(has))
 		}
+		p.Logs = t.Point.toward(b, order)
 		return p, nil
 	case t.At == nil:
 		if gap != nil {
@@ -163,12 +164,40 @@ func (t Target) plan(b repository.Backup, order []repository.Log, has gtid.Set, 
 		"until more is archived", stamp(*t.At), stamp(last))
 }
 
+// toward a point: the logs that have what it lacks, without ones that it does not need.
+func (p *Point) toward(b repository.Backup, order []repository.Log) (needed []repository.Log) {
+	has := b.Set
+	for _, l := range order {
+		if more := l.Set.Minus(has); p.Set.Minus(more).Contains(p.Set) {
+			continue
+		}
+		needed = append(needed, l)
+		has = has.Union(l.Set)
+	}
+	return needed
+}
+
+// reached returns an error when a restore to a point ends with less than it has.
+func (t Target) reached(has gtid.Set) error {
+	if t.Point == nil || has.Contains(t.Point.Set) {
+		return nil
+	}
+	return fmt.Errorf("the restore point %q is from a moment when one server had %s and no other did, so what others archived does not end with it: choose another restore "+
+		"point, or the time %s", t.Point.Name, t.Point.Set.Minus(has), t.Point.At)
+}
+
 // follow a backup by the logs that continue it, each one after all that its server had before. A gap is returned when there are more logs that
-// do not continue it.
-func follow(b repository.Backup, logs []repository.Log) (order []repository.Log, has gtid.Set, gap *Gap) {
+// do not continue it. Logs with nothing that is after a point are first, because no other ends a restore to it.
+func (t Target) follow(b repository.Backup, logs []repository.Log) (order []repository.Log, has gtid.Set, gap *Gap) {
 	has = b.Set
+	beyond := func(l repository.Log) int {
+		if t.Point == nil || t.Point.Set.Contains(l.Set) {
+			return 0
+		}
+		return 1
+	}
 	left := slices.SortedFunc(slices.Values(logs), func(a, b repository.Log) int {
-		return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Server, b.Server), cmp.Compare(a.File, b.File))
+		return cmp.Or(cmp.Compare(beyond(a), beyond(b)), a.First.Compare(b.First), cmp.Compare(a.Server, b.Server), cmp.Compare(a.File, b.File))
 	})
 	for until := b.Ended; ; {
 		left = slices.DeleteFunc(left, func(l repository.Log) bool { return has.Contains(l.Set) })

@@ -74,7 +74,7 @@ func TestChoose(t *testing.T) {
 		"BeforeGap":   {"What is before a gap can be restored.", without("binlog.000003"), at(14), "one", []string{"a2"}, ""},
 		"AcrossGap":   {"What is after it cannot.", without("binlog.000003"), at(19), "", nil, "between 2026-11-26T03:15:00Z and 2026-11-26T03:18:00Z, at least " + group + ":151-180. Choose a time up to 2026-11-26T03:15:00Z, or one from 2026-11-26T03:30:00Z on"},
 		"LatestGap":   {"The latest is refused as well when something before it is missing.", without("binlog.000007"), Target{}, "", nil, "at least " + group + ":1000001-1000020"},
-		"Point":       {"A restore point begins with the backup before it.", logs, point("1-170"), "one", []string{"a2", "a3", "b7", "b8"}, ""},
+		"Point":       {"A restore point begins with the backup before it.", logs, point("1-170"), "one", []string{"a2", "a3"}, ""},
 		"EarlyPoint":  {"Its backup may have expired.", logs, point("1-99"), "", nil, "the backup before it is kept no longer"},
 		"UnknownPast": {"Or what leads to it was not archived.", logs[:1], point("1-170"), "", nil, "the archive has a gap"},
 		"LatePoint":   {"Or is not archived yet.", logs, point("1-250:1000001-1000200"), "", nil, `does not reach the restore point "v1": it lacks ` + group + ":1000101-1000200"},
@@ -190,6 +190,37 @@ func TestChooseHistory(t *testing.T) {
 				files = append(files, l.Server+l.File[len(l.File)-1:])
 			}
 			if diff := cmp.Diff([]any{tc.backup, tc.want}, []any{got.Backup.Label, files}); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestChoosePoint: what has nothing beyond a restore point is replayed before a log that has to be cut.
+func TestChoosePoint(t *testing.T) {
+	backups := []repository.Backup{{Label: "one", Began: minute(1), Ended: minute(2), Set: set("1-100")}}
+	logs := []repository.Log{
+		{Server: "b", File: "binlog.000001", Previous: set("1-100"), Set: set("101-150"), First: minute(3), Last: minute(9)},
+		{Server: "a", File: "binlog.000001", Previous: set("1-100"), Set: set("101-120"), First: minute(3).Add(time.Second), Last: minute(5)},
+		{Server: "a", File: "binlog.000002", Previous: set("1-120"), Set: set("121-140"), First: minute(6), Last: minute(8)},
+	}
+	for name, tc := range map[string]struct {
+		reason, point string
+		want          []string
+	}{
+		"Whole": {"The log that ends with it needs no other.", "1-120", []string{"a1"}},
+		"Cut":   {"What it lacks then is in the next one of any server.", "1-130", []string{"a1", "b1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Choose(backups, logs, Target{Point: &Point{Name: "v1", At: "then", Set: set(tc.point)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var files []string
+			for _, l := range p.Logs {
+				files = append(files, l.Server+l.File[len(l.File)-1:])
+			}
+			if diff := cmp.Diff(tc.want, files); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})

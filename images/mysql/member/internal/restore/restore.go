@@ -163,7 +163,7 @@ func (r Restorer) fetch(ctx context.Context, p Plan, has gtid.Set, give func(bat
 			return err
 		}
 	}
-	return nil
+	return p.reached(has)
 }
 
 // A Lost log was archived, and is gone or damaged.

@@ -3,6 +3,7 @@
 package restore
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,29 @@ func TestWithin(t *testing.T) {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestReached ends a restore to a point within a log of another server, which executed :abc:1 and :18 in another order than the point's.
+func TestReached(t *testing.T) {
+	const server = "e3a917ff-e965-11f1-b526-02fc00000001"
+	parse := func(numbers string) gtid.Set {
+		s, err := gtid.Parse(server + ":" + numbers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	p := Plan{Target: Target{Point: &Point{Name: "v1", At: "2026-11-26T07:13:51Z", Set: parse("1-18")}}}
+	has, b := parse("1-16"), batch{}
+	if ended, err := p.within("testdata/binlog.000005", repository.Log{Set: parse("17-18:abc:1-2")}, &has, &b); err != nil || !ended {
+		t.Fatal(ended, err)
+	}
+	if err := p.reached(has); err == nil || !strings.Contains(err.Error(), server+":18 and no other did") || !strings.Contains(err.Error(), "or the time 2026-11-26T07:13:51Z") {
+		t.Errorf("a restore without :18 says of the point that has it: %v", err)
+	}
+	if err := p.reached(parse("1-18")); err != nil {
+		t.Errorf("the point is reached: %v", err)
 	}
 }
 
