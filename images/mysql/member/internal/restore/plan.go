@@ -141,9 +141,16 @@ func (t Target) plan(b repository.Backup, order []repository.Log, has gtid.Set, 
 		}
 		return p, nil
 	}
-	// What begins after the moment is not needed, and shows that all before it is there.
-	if i := slices.IndexFunc(order, func(l repository.Log) bool { return l.First.After(*t.At) }); i >= 0 {
-		p.Logs = order[:i]
+	// What was committed before the moment may be behind the gap.
+	if gap != nil && !gap.From.After(*t.At) {
+		return Plan{}, gap
+	}
+	// What begins after the moment is not needed, and shows that all before it is there. A later log may have something from before it.
+	after := func(l repository.Log) bool { return l.First.After(*t.At) }
+	if slices.ContainsFunc(order, after) {
+		for len(p.Logs) > 0 && after(p.Logs[len(p.Logs)-1]) {
+			p.Logs = p.Logs[:len(p.Logs)-1]
+		}
 		return p, nil
 	}
 	last := b.Ended

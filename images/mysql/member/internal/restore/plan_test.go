@@ -226,3 +226,24 @@ func TestChoosePoint(t *testing.T) {
 		})
 	}
 }
+
+// TestChooseBack: the log of the next leader, whose clock is behind, is read as well, because it may have something from before the time.
+func TestChooseBack(t *testing.T) {
+	backups := []repository.Backup{{Label: "one", Began: minute(1), Ended: minute(2), Set: set("1-100")}}
+	logs := []repository.Log{
+		{Server: "a", File: "binlog.000001", Previous: set("1-100"), Set: set("101-120"), First: minute(3), Last: minute(9)},
+		{Server: "a", File: "binlog.000002", Previous: set("1-120"), Set: set("121-140"), First: minute(12), Last: minute(15)},
+		{Server: "b", File: "binlog.000003", Previous: set("1-140"), Set: set("141-150"), First: minute(8), Last: minute(20)},
+		{Server: "b", File: "binlog.000004", Previous: set("1-150"), Set: set("151-160"), First: minute(21), Last: minute(30)},
+	}
+	at := minute(10)
+	p, err := Choose(backups, logs, Target{At: &at})
+	if err != nil || len(p.Logs) != 3 {
+		t.Errorf("got %v, %v", p.Logs, err)
+	}
+	// And what is behind a gap may be from before it, though a log from after it is there.
+	logs[2].Previous = set("1-145")
+	if p, err = Choose(backups, logs, Target{At: &at}); err == nil || !strings.Contains(err.Error(), "at least "+group+":141-145") {
+		t.Errorf("got %v, %v", p.Logs, err)
+	}
+}
