@@ -90,6 +90,8 @@ type Backup struct {
 	// Set has the transactions in the copy, and Group is the name of the group that it is of.
 	Set   gtid.Set `json:"set"`
 	Group string   `json:"group"`
+	// Leader has the transactions that the leader had executed after Began. It is empty when the leader did not answer.
+	Leader gtid.Set `json:"leader,omitzero"`
 	// Size of the data, and what the backup Added to the bucket, in bytes. Save sets both.
 	Size  int64 `json:"size"`
 	Added int64 `json:"added"`

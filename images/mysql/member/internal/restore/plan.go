@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/continuity"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
@@ -159,8 +160,10 @@ func (t Target) plan(b repository.Backup, order []repository.Log, has gtid.Set, 
 			last = l.Last
 		}
 	}
-	// So does a backup that was begun after the moment and has nothing more.
-	idle := func(b repository.Backup) bool { return b.Began.After(*t.At) && has.Contains(b.Set) }
+	// So does a backup that was begun after the moment, when the leader had nothing more. What the backup has says less: a standby may be behind.
+	idle := func(b repository.Backup) bool {
+		return b.Began.After(*t.At) && !b.Leader.Empty() && has.Contains(b.Leader) && continuity.Same(has, b.Until())
+	}
 	switch {
 	case !last.Before(*t.At) || slices.ContainsFunc(backups, idle):
 		return p, nil

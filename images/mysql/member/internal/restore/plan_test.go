@@ -98,19 +98,24 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestChooseIdle: when nothing was committed after the last log, a backup that was begun after the moment shows that all is there.
+// TestChooseIdle: when nothing was committed after the last log, a backup that was begun after the moment shows that all is there, by what the
+// leader had then. It was taken of a standby, which may be behind.
 func TestChooseIdle(t *testing.T) {
 	backups := []repository.Backup{
-		{Label: "one", Began: minute(9), Ended: minute(10), Set: set("1-100")}, {Label: "two", Began: minute(40), Ended: minute(41), Set: set("1-150")},
+		{Label: "one", Began: minute(9), Ended: minute(10), Set: set("1-100")}, {Label: "two", Began: minute(40), Ended: minute(41), Set: set("1-140"), Leader: set("1-150")},
 	}
 	logs := []repository.Log{{Server: "a", File: "binlog.000002", Previous: set("1-50"), Set: set("51-150"), First: minute(5), Last: minute(15)}}
 	at := minute(30)
 	if p, err := Choose(backups, logs, Target{At: &at}); err != nil || p.Backup.Label != "one" {
 		t.Errorf("got %v, %v", p, err)
 	}
-	backups[1].Set = set("1-151")
+	backups[1].Leader = set("1-151")
 	if _, err := Choose(backups, logs, Target{At: &at}); err == nil {
 		t.Error("a transaction that is not archived may be from before the moment")
+	}
+	backups[1].Leader = gtid.Set{}
+	if _, err := Choose(backups, logs, Target{At: &at}); err == nil {
+		t.Error("nobody knows what a leader had that did not answer")
 	}
 }
 
@@ -143,7 +148,7 @@ func TestChooseHistory(t *testing.T) {
 	line := func(numbers string) gtid.Set { return set("1-100").Union(own(begun + ":" + numbers)) }
 	before := repository.Backup{Label: "before", Began: minute(1), Ended: minute(2), Set: set("1-80"), Group: group}
 	ended := repository.Backup{Label: "ended", Began: minute(9), Ended: minute(9), Set: set("1-103"), Group: group}
-	idle := repository.Backup{Label: "idle", Began: minute(18), Ended: minute(19), Set: set("1-100"), Group: begun}
+	idle := repository.Backup{Label: "idle", Began: minute(18), Ended: minute(19), Set: set("1-100"), Group: begun, Leader: set("1-100")}
 	after := repository.Backup{Label: "after", Began: minute(29), Ended: minute(30), Set: line("1-4"), Group: begun}
 	logs := []repository.Log{
 		{Server: "a", File: "binlog.000001", Previous: set("1-70"), Set: set("71-100"), First: minute(1), Last: minute(7)},
@@ -174,6 +179,7 @@ func TestChooseHistory(t *testing.T) {
 		"Since":     {"A time after the new beginning is in its history.", []repository.Backup{before, ended}, logs, at(34), "before", []string{"a1", "c3"}, ""},
 		"Then":      {"A time before it is in the one that ended.", []repository.Backup{before, after}, logs, at(9), "before", []string{"a1", "a2"}, ""},
 		"Between":   {"What was committed until then is not known.", []repository.Backup{before, after}, logs, at(15), "", nil, "ends with what was committed at 2026-11-26T03:10:00Z"},
+		"NoProof":   {"A backup of the next history says nothing of what ended.", []repository.Backup{before, idle}, logs[:2], at(15), "", nil, "ends with what was committed at 2026-11-26T03:10:00Z"},
 		"Point":     {"A restore point of what ended has it.", []repository.Backup{before, after}, logs, point(set("1-104")), "before", []string{"a1", "a2"}, ""},
 		"LatePoint": {"One of the next does not.", []repository.Backup{before, ended}, logs, point(line("1-8")), "before", []string{"a1", "c3"}, ""},
 		"Empty":     {"One that began with nothing is known by its time.", []repository.Backup{before, empty}, alone(20, 35), Target{}, "empty", []string{"c1"}, ""},

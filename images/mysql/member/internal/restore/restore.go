@@ -169,8 +169,8 @@ func (r Restorer) fetch(ctx context.Context, p Plan, has gtid.Set, give func(bat
 	return p.reached(has)
 }
 
-// behind the transaction that ends a restore to a time, nothing may be from before the time. Logs that are loaded are in files, and more are to be
-// loaded.
+// behind the transaction that ends a restore to a time, nothing may be from before the time. Logs that are loaded are in files, and it loads
+// more.
 func (r Restorer) behind(ctx context.Context, p Plan, has gtid.Set, logs []repository.Log, files []string, more []repository.Log) error {
 	if p.At == nil {
 		return nil
