@@ -320,7 +320,8 @@ func (k *Keeper) write(s mysqlmember.Backup, n note, leads bool) {
 		case !k.archiver.read.IsZero():
 			out.Archive = members.ArchiveOK
 		}
-		restorable = k.points.restorable(out.Earliest, s.RestorePoint)
+		// Restore points have times that are rounded down.
+		restorable = k.points.restorable(stamp(k.inventory.first), s.RestorePoint)
 	}
 	k.Reporter.Change(func(r *members.Report) { r.Backup, r.RestorePoints = out, restorable })
 }
