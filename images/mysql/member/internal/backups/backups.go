@@ -47,6 +47,7 @@ type Server interface {
 type Repository interface {
 	Claim(ctx context.Context, group, present string) error
 	Backups(ctx context.Context) ([]repository.Backup, error)
+	Unreadable() error
 	Logs(ctx context.Context) ([]repository.Log, error)
 	SaveLog(ctx context.Context, path string, l repository.Log) error
 	ReadObject(ctx context.Context, name string, into any) (bool, error)
@@ -190,6 +191,7 @@ func (k *Keeper) lead(ctx context.Context, config mysqlmember.Config, n note, h 
 	guarded, cancel := k.archiver.guard(ctx, h, s)
 	r, err := k.open(guarded, config, h.Group)
 	k.inventory.ask(guarded, r, err)
+	k.inventory.warn(k.Log)
 	if err == nil {
 		err = k.archiver.bring(guarded, r, h)
 	}

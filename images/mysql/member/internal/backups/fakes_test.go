@@ -163,12 +163,13 @@ type bucket struct {
 	// claimed is the first group that it was claimed for last, and the present one.
 	claimed [2]string
 
-	away, opening error
-	slow          bool
-	logs          []repository.Log
-	backups       []repository.Backup
-	objects       map[string][]byte
-	requests      map[string]int
+	away, opening, unreadable error
+
+	slow     bool
+	logs     []repository.Log
+	backups  []repository.Backup
+	objects  map[string][]byte
+	requests map[string]int
 }
 
 func newBucket() *bucket { return &bucket{objects: map[string][]byte{}, requests: map[string]int{}} }
@@ -186,6 +187,8 @@ func (b *bucket) Claim(_ context.Context, group, present string) error {
 func (b *bucket) Backups(context.Context) ([]repository.Backup, error) {
 	return slices.Clone(b.backups), b.request("backups")
 }
+
+func (b *bucket) Unreadable() error { return b.unreadable }
 
 func (b *bucket) Logs(context.Context) ([]repository.Log, error) {
 	return slices.Clone(b.logs), b.request("logs")

@@ -25,6 +25,8 @@ type inventory struct {
 	asked time.Time
 	// first is when the first one ended; nil without any.
 	first *time.Time
+	// unreadable are backups that do not count, and warned is what was logged of them last.
+	unreadable, warned string
 	// vanished reports that there were backups before, and are none now.
 	vanished bool
 }
@@ -51,6 +53,10 @@ func (v *inventory) read(ctx context.Context, r Repository) error {
 	if err != nil {
 		return err
 	}
+	v.unreadable = ""
+	if err := r.Unreadable(); err != nil {
+		v.unreadable = lasting(err)
+	}
 	facts := members.BackupReport{Asked: true}
 	v.vanished, v.last, v.first = v.last != nil && len(all) == 0, nil, nil
 	if len(all) > 0 {
@@ -63,6 +69,14 @@ func (v *inventory) read(ctx context.Context, r Repository) error {
 	}
 	v.facts = facts
 	return nil
+}
+
+// warn of backups that do not count, once.
+func (v *inventory) warn(log *slog.Logger) {
+	if v.unreadable != v.warned && v.unreadable != "" {
+		log.Warn("not all backups count", "error", v.unreadable)
+	}
+	v.warned = v.unreadable
 }
 
 // roundUp to a second: a restore to the time that a report shows must not be before the backup.

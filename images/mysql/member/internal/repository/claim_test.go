@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
@@ -118,5 +119,34 @@ func TestClaim(t *testing.T) {
 	takes("Another one is another Database.", Backup{Group: other, Set: set(other)}, false)
 	if err := r.Claim(ctx, other, next); !errors.Is(err, ErrForeign) {
 		t.Errorf("another Database claims the stanza: %v", err)
+	}
+}
+
+// TestUnreadable: one object that cannot be understood hides no other backup, and is never taken for an empty bucket.
+func TestUnreadable(t *testing.T) {
+	ctx := t.Context()
+	there := map[string]string{
+		"demo/backup/orders/a.json": `{"label":"a","ended":"2026-11-26T03:00:00Z"}`, "demo/backup/orders/b.json": `{"label":"b","en`,
+		"demo/backup/orders/c.json": `{"label":"c","ended":"2026-11-26T04:00:00Z"}`,
+	}
+	r := inMemory(t, "orders", there)
+	all, err := r.Backups(ctx)
+	if err != nil || len(all) != 2 || all[0].Label != "a" || all[1].Label != "c" {
+		t.Errorf("the backups are %v: %v", all, err)
+	}
+	if err := r.Unreadable(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "demo/backup/orders/b.json") {
+		t.Errorf("what was left out: %v", err)
+	}
+	if err := r.Expire(ctx, Retention{Full: 1}, time.Now()); !errors.Is(err, ErrDamaged) || len(there) != 3 {
+		t.Errorf("%d objects are left: %v", len(there), err)
+	}
+	delete(there, "demo/backup/orders/a.json")
+	delete(there, "demo/backup/orders/c.json")
+	if all, err := r.Backups(ctx); !errors.Is(err, ErrDamaged) {
+		t.Errorf("there is none, and the backups are %v: %v", all, err)
+	}
+	there["demo/backup/orders/b.json"] = `{"label":"b","ended":"2026-11-26T03:30:00Z"}`
+	if all, err := r.Backups(ctx); err != nil || len(all) != 1 || r.Unreadable() != nil {
+		t.Errorf("it was brought back, and the backups are %v: %v, %v", all, err, r.Unreadable())
 	}
 }

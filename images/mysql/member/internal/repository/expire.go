@@ -3,6 +3,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func (r *Repository) Expire(ctx context.Context, keep Retention, now time.Time) 
 	if err != nil {
 		return err
 	}
-	all, err := r.manifests(ctx, stanza)
+	all, err := r.complete(ctx, stanza)
 	if err != nil {
 		return err
 	}
@@ -68,6 +69,15 @@ func (r *Repository) Expire(ctx context.Context, keep Retention, now time.Time) 
 	return errors.Join(problems...)
 }
 
+// complete manifests of a stanza: as long as one of them cannot be understood, it is not known what it needs, and nothing expires.
+func (r *Repository) complete(ctx context.Context, stanza string) ([]manifest, error) {
+	all, damaged, err := r.manifests(ctx, stanza)
+	if err = cmp.Or(err, damaged); err != nil {
+		return nil, fmt.Errorf("nothing of the stanza %s expires: %w", stanza, err)
+	}
+	return all, nil
+}
+
 func times(all []manifest) []time.Time {
 	out := make([]time.Time, len(all))
 	for i, m := range all {
@@ -77,11 +87,11 @@ func times(all []manifest) []time.Time {
 }
 
 func (r *Repository) expireFormer(ctx context.Context, former string, keep Retention, covered bool, now time.Time) error {
-	all, err := r.manifests(ctx, former)
-	if err != nil {
-		return err
-	}
 	if !covered {
+		all, err := r.complete(ctx, former)
+		if err != nil {
+			return err
+		}
 		return r.expire(ctx, former, all, keep.kept(times(all), now), now)
 	}
 	// Manifests are first: from then on nothing of it counts.

@@ -74,6 +74,8 @@ type Repository struct {
 	read map[string]readIndex
 	// taken are manifests of backups that were read, by their entries.
 	taken map[entry]manifest
+	// unreadable are the backups that were left out last.
+	unreadable error
 }
 
 // A Backup is a physical copy.

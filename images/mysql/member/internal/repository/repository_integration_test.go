@@ -610,7 +610,7 @@ func TestBusy(t *testing.T) {
 		}
 		labels = append(labels, b.Label)
 	}
-	all, err := r.manifests(ctx, "orders-1")
+	all, _, err := r.manifests(ctx, "orders-1")
 	if err != nil {
 		t.Fatal(err)
 	}

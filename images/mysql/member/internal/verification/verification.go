@@ -46,6 +46,9 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	if err != nil {
 		return frame.Passed{}, fail(members.VerifyRestore, "the bucket does not say what backups there are: %v", err)
 	}
+	if err := t.Repository.Unreadable(); err != nil {
+		t.Log.Warn("not all backups count", "error", err)
+	}
 	if len(backups) == 0 {
 		return frame.Passed{}, fail(members.VerifyRestore, "there is no backup: see the condition BackupFresh")
 	}
