@@ -46,8 +46,9 @@ type Server interface {
 
 // A Repository that logs are brought to.
 type Repository interface {
-	Claim(ctx context.Context, group string) error
+	Claim(ctx context.Context, group, present string) error
 	Backups(ctx context.Context) ([]repository.Backup, error)
+	Unreadable() error
 	Logs(ctx context.Context) ([]repository.Log, error)
 	SaveLog(ctx context.Context, path string, l repository.Log) error
 	ReadObject(ctx context.Context, name string, into any) (bool, error)
@@ -189,8 +190,9 @@ func (k *Keeper) keep(ctx context.Context, config mysqlmember.Config, n note, le
 func (k *Keeper) lead(ctx context.Context, config mysqlmember.Config, n note, h held) (note, error) {
 	s := *config.Backup
 	guarded, cancel := k.archiver.guard(ctx, h, s)
-	r, err := k.open(guarded, config)
+	r, err := k.open(guarded, config, h.Group)
 	k.inventory.ask(guarded, r, err)
+	k.inventory.warn(k.Log)
 	if err == nil {
 		err = k.archiver.bring(guarded, r, h)
 	}
@@ -257,10 +259,11 @@ func (k *Keeper) missing(h held, n note) note {
 	return n
 }
 
-// open the repository, again when its Secrets changed or its backups vanished: it is another bucket then, or an empty one.
-func (k *Keeper) open(ctx context.Context, config mysqlmember.Config) (Repository, error) {
+// open the repository for a group, again when that is another one, its Secrets changed, or its backups vanished: it is another bucket then, or an
+// empty one.
+func (k *Keeper) open(ctx context.Context, config mysqlmember.Config, group string) (Repository, error) {
 	p := k.Place(*config.Backup)
-	opened := fmt.Sprint(p, content(p.Secret), content(p.Key))
+	opened := fmt.Sprint(p, group, content(p.Secret), content(p.Key))
 	if opened != k.opened || k.inventory.vanished {
 		k.opened, k.repository, k.inventory.vanished = opened, nil, false
 		k.inventory.asked, k.archiver.read, k.points.stanza = time.Time{}, time.Time{}, ""
@@ -272,7 +275,7 @@ func (k *Keeper) open(ctx context.Context, config mysqlmember.Config) (Repositor
 	defer cancel()
 	r, err := k.Open(ctx, p)
 	if err == nil {
-		err = r.Claim(ctx, k.Group(config.Generation))
+		err = r.Claim(ctx, k.Group(config.Generation), group)
 	}
 	if err != nil {
 		return nil, err
@@ -320,7 +323,8 @@ func (k *Keeper) write(s mysqlmember.Backup, n note, leads bool) {
 		case !k.archiver.read.IsZero():
 			out.Archive = members.ArchiveOK
 		}
-		restorable = k.points.restorable(out.Earliest, s.RestorePoint)
+		// Restore points have times that are rounded down.
+		restorable = k.points.restorable(stamp(k.inventory.first), s.RestorePoint)
 	}
 	k.Reporter.Change(func(r *members.Report) { r.Backup, r.RestorePoints = out, restorable })
 }

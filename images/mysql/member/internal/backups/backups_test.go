@@ -364,6 +364,32 @@ func TestVanished(t *testing.T) {
 	})
 }
 
+// TestEarliest: a restore to the time that the report shows is never before the first backup.
+func TestEarliest(t *testing.T) {
+	each(t, func(t *testing.T, m *member, b *bucket) {
+		second := time.Now().Truncate(time.Second)
+		for _, tc := range []struct{ ended, want time.Time }{{second, second}, {second.Add(time.Millisecond), second.Add(time.Second)}} {
+			b.backups[0].Ended = tc.ended
+			m.runs(2 * inventoryEvery)
+			if got, want := m.backup().Earliest, tc.want.UTC().Format(time.RFC3339); got != want {
+				t.Errorf("a backup that ended at %s can be restored from %s, want %s", tc.ended, got, want)
+			}
+		}
+	})
+}
+
+// TestGroup: the stanza is told of a group that took the place of the first one, whose backups it would refuse otherwise.
+func TestGroup(t *testing.T) {
+	each(t, func(t *testing.T, m *member, b *bucket) {
+		first := b.claimed[0]
+		m.disk.logs.Group = "4f22fa47-71ca-11e1-9e33-c80aa9429562"
+		m.runs(time.Minute)
+		if diff := cmp.Diff([2]string{first, m.disk.logs.Group}, b.claimed); diff != "" || first == "" || b.asked()["claim"] != 1 {
+			t.Errorf("the stanza is claimed once: -want +got:\n%s", diff)
+		}
+	})
+}
+
 func TestVerification(t *testing.T) {
 	each(t, func(m *member, b *bucket) {
 		t := m.t

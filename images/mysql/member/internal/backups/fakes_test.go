@@ -161,12 +161,16 @@ func (d *disk) names() string {
 
 // A bucket that backups are in. away is why it does not answer.
 type bucket struct {
-	away, opening error
-	slow          bool
-	logs          []repository.Log
-	backups       []repository.Backup
-	objects       map[string][]byte
-	requests      map[string]int
+	// claimed is the first group that it was claimed for last, and the present one.
+	claimed [2]string
+
+	away, opening, unreadable error
+
+	slow     bool
+	logs     []repository.Log
+	backups  []repository.Backup
+	objects  map[string][]byte
+	requests map[string]int
 }
 
 func newBucket() *bucket { return &bucket{objects: map[string][]byte{}, requests: map[string]int{}} }
@@ -176,11 +180,16 @@ func (b *bucket) request(what string) error {
 	return b.away
 }
 
-func (b *bucket) Claim(context.Context, string) error { return b.request("claim") }
+func (b *bucket) Claim(_ context.Context, group, present string) error {
+	b.claimed = [2]string{group, present}
+	return b.request("claim")
+}
 
 func (b *bucket) Backups(context.Context) ([]repository.Backup, error) {
 	return slices.Clone(b.backups), b.request("backups")
 }
+
+func (b *bucket) Unreadable() error { return b.unreadable }
 
 func (b *bucket) Logs(context.Context) ([]repository.Log, error) {
 	return slices.Clone(b.logs), b.request("logs")

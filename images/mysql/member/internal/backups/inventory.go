@@ -23,6 +23,10 @@ type inventory struct {
 	facts members.BackupReport
 	last  *repository.Backup
 	asked time.Time
+	// first is when the first one ended; nil without any.
+	first *time.Time
+	// unreadable are backups that do not count, and warned is what was logged of them last.
+	unreadable, warned string
 	// vanished reports that there were backups before, and are none now.
 	vanished bool
 }
@@ -49,17 +53,38 @@ func (v *inventory) read(ctx context.Context, r Repository) error {
 	if err != nil {
 		return err
 	}
+	v.unreadable = ""
+	if err := r.Unreadable(); err != nil {
+		v.unreadable = lasting(err)
+	}
 	facts := members.BackupReport{Asked: true}
-	v.vanished, v.last = v.last != nil && len(all) == 0, nil
+	v.vanished, v.last, v.first = v.last != nil && len(all) == 0, nil, nil
 	if len(all) > 0 {
 		last := all[len(all)-1]
 		facts.Label, facts.Type, facts.Size, facts.Added = last.Label, typeFull, last.Size, last.Added
 		facts.Began, facts.Ended = stamp(&last.Began), stamp(&last.Ended)
-		facts.Earliest = stamp(&all[0].Ended)
+		facts.Earliest = stamp(new(roundUp(all[0].Ended)))
+		v.first = &all[0].Ended
 		v.last = &last
 	}
 	v.facts = facts
 	return nil
+}
+
+// warn of backups that do not count, once.
+func (v *inventory) warn(log *slog.Logger) {
+	if v.unreadable != v.warned && v.unreadable != "" {
+		log.Warn("not all backups count", "error", v.unreadable)
+	}
+	v.warned = v.unreadable
+}
+
+// roundUp to a second: a restore to the time that a report shows must not be before the backup.
+func roundUp(t time.Time) time.Time {
+	if down := t.Truncate(time.Second); down.Before(t) {
+		return down.Add(time.Second)
+	}
+	return t
 }
 
 // typeFull: every backup restores alone.

@@ -95,6 +95,7 @@ func (c *Backup) copy(ctx context.Context, log *slog.Logger, hosts []string, b *
 	if err != nil {
 		return err
 	}
+	b.Leader = donor.OfLeader(donors)
 	// A server says what to copy, and copies it. It needs data of its own.
 	if err := server.Initialize(ctx, fresh); err != nil {
 		return err

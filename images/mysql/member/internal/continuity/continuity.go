@@ -6,7 +6,11 @@
 // Numbers that a member skips, because each one takes a block of its own, are in no set and are missed by nothing.
 package continuity
 
-import "github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+import (
+	"slices"
+
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+)
 
 // A Log is what counts of a binary log.
 type Log struct {
@@ -25,6 +29,29 @@ func Of(executed gtid.Set, logs []Log) []Log {
 		if executed.Contains(l.until()) {
 			out = append(out, l)
 		}
+	}
+	return out
+}
+
+// Same reports whether two servers were in one history when they had executed these sets: one has all of the other, or all is of the same
+// groups. A group that began with less than all transactions lacks some, and has ones of its own name.
+func Same(a, b gtid.Set) bool {
+	return a.Contains(b) || b.Contains(a) || !a.FromMore(b) && !b.FromMore(a)
+}
+
+// Ends of the histories in an archive, by what servers had executed: no two of them are the same history. It is one unless a history ended.
+func Ends(executed []gtid.Set) []gtid.Set {
+	var out []gtid.Set
+	for _, one := range executed {
+		if slices.ContainsFunc(out, func(end gtid.Set) bool { return end.Contains(one) }) {
+			continue
+		}
+		for _, end := range out {
+			if Same(end, one) {
+				one = one.Union(end)
+			}
+		}
+		out = append(slices.DeleteFunc(out, one.Contains), one)
 	}
 	return out
 }

@@ -43,6 +43,36 @@ func TestOf(t *testing.T) {
 	}
 }
 
+func TestEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason     string
+		sets, want []string
+	}{
+		"None":  {"An empty archive has no history.", nil, nil},
+		"One":   {"Members are behind each other in one history.", []string{group + ":1-5", group + ":1-9", "", group + ":1-7"}, []string{group + ":1-9"}},
+		"Ended": {"A group that began with less continues elsewhere.", []string{group + ":1-9", group + ":1-5," + later + ":1", group + ":1-5"}, []string{group + ":1-9", group + ":1-5," + later + ":1"}},
+		"Order": {"Of one group, one may have what the other one lacks.", []string{group + ":1-9", group + ":1-7:1000001"}, []string{group + ":1-9:1000001"}},
+		"Equal": {"Two servers may have the same.", []string{group + ":1-9", group + ":1-9"}, []string{group + ":1-9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sets := make([]gtid.Set, 0, len(tc.sets))
+			for _, one := range tc.sets {
+				sets = append(sets, parse(t, one))
+			}
+			var got []string
+			for _, end := range Ends(sets) {
+				got = append(got, end.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if all := parse(t, group+":1-9"); !Same(all, parse(t, group+":1-5")) || !Same(gtid.Set{}, all) || !Same(all, parse(t, group+":1-8:11")) || Same(all, parse(t, group+":1-5,"+later+":1")) {
+		t.Error("two are in one history unless one lacks something and has something of another group")
+	}
+}
+
 func TestGap(t *testing.T) {
 	cases := map[string]struct{ reason, executed, backup, archived, waiting, want string }{
 		"Nothing": {"All is somewhere.", group + ":1-9", group + ":1-3", group + ":2-7", group + ":8-9", ""},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 )
@@ -33,6 +34,8 @@ type Donor struct {
 	// Group is the name of its group, and IsLeader reports whether it is the leader there.
 	Group    string
 	IsLeader bool
+	// Executed has the transactions that it had executed when it answered.
+	Executed gtid.Set
 
 	queue int64
 }
@@ -90,8 +93,21 @@ func ask(ctx context.Context, identity *tls.Config, host string) (Donor, error) 
 		return Donor{}, err
 	}
 	d := Donor{Host: host}
+	if d.Executed, err = gtid.Parse(l.Executed); err != nil {
+		return Donor{}, err
+	}
 	d.Group, err = s.Group(ctx)
 	return d.judge(l), cmp.Or(fit(l), err)
+}
+
+// OfLeader is what the leader had executed, of all that are fit; empty if it is not one of them.
+func OfLeader(all []Donor) gtid.Set {
+	for _, d := range all {
+		if d.IsLeader {
+			return d.Executed
+		}
+	}
+	return gtid.Set{}
 }
 
 // judge what a member shows.

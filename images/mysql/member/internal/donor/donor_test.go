@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
 func TestFit(t *testing.T) {
@@ -52,5 +53,18 @@ func TestBetter(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"c", "d", "b", "a"}, got); diff != "" {
 		t.Errorf("standbys with little to execute are first, and the leader is last: -want +got:\n%s", diff)
+	}
+}
+
+func TestOfLeader(t *testing.T) {
+	set, err := gtid.Parse("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := OfLeader([]Donor{{Host: "b"}, {Host: "a", IsLeader: true, Executed: set}}); got.String() != set.String() {
+		t.Errorf("the leader had %s, got %s", set, got)
+	}
+	if got := OfLeader([]Donor{{Host: "b", Executed: set}}); !got.Empty() {
+		t.Errorf("without the leader nobody says what it had, got %s", got)
 	}
 }

@@ -103,6 +103,16 @@ func (s Set) From(server string) bool {
 	return false
 }
 
+// FromMore reports whether any transaction is of a server or group that the other set has none of.
+func (s Set) FromMore(other Set) bool {
+	for src := range s.of {
+		if !other.From(src.server) {
+			return true
+		}
+	}
+	return false
+}
+
 // Union has the transactions of both.
 func (s Set) Union(other Set) Set {
 	of := map[source][]interval{}

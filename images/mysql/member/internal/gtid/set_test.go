@@ -111,6 +111,9 @@ func TestFromAndText(t *testing.T) {
 	if !s.From(server) || s.From("00000000-71ca-11e1-9e33-c80aa9429562") || (Set{}).From(server) {
 		t.Error("a set has transactions of those who numbered them, and of nobody else")
 	}
+	if other := parse(t, two+":1"); !s.FromMore(other) || s.FromMore(other.Union(s)) || s.FromMore(parse(t, server+":9")) {
+		t.Error("a set is from more than another one if someone numbered transactions of it and none of the other")
+	}
 	if err := json.Unmarshal([]byte(`"nonsense"`), &s); err == nil || s.Empty() {
 		t.Errorf("nonsense changed the set to %s: %v", s, err)
 	}

@@ -16,6 +16,8 @@ import (
 type Logs struct {
 	// Server is its id.
 	Server string
+	// Group is the name of the group that it is in, or was in last.
+	Group string
 	// Executed has what it executed, and Received what it received of its group.
 	Executed, Received gtid.Set
 	// Expire is how long logs are of use to other members; 0 for ever.
@@ -37,16 +39,17 @@ func (s *Server) Logs(ctx context.Context) (Logs, error) {
 	var l Logs
 	err := s.in(ctx, "look at the binary logs", func(c *sql.Conn) error {
 		var executed string
-		var received sql.NullString
+		var received, group sql.NullString
 		var expire int64
 		// Before the files: what was executed until then is in one of them.
 		row := c.QueryRowContext(ctx, `SELECT @@server_uuid, @@gtid_executed, @@binlog_expire_logs_seconds, @@binlog_expire_logs_auto_purge,
-			(SELECT RECEIVED_TRANSACTION_SET FROM performance_schema.replication_connection_status WHERE CHANNEL_NAME = 'group_replication_applier')`)
-		err := row.Scan(&l.Server, &executed, &expire, &l.Purges, &received)
+			(SELECT RECEIVED_TRANSACTION_SET FROM performance_schema.replication_connection_status WHERE CHANNEL_NAME = 'group_replication_applier'),
+			(SELECT VARIABLE_VALUE FROM performance_schema.global_variables WHERE VARIABLE_NAME = 'group_replication_group_name')`)
+		err := row.Scan(&l.Server, &executed, &expire, &l.Purges, &received, &group)
 		if err != nil {
 			return err
 		}
-		l.Expire = time.Duration(expire) * time.Second
+		l.Group, l.Expire = group.String, time.Duration(expire)*time.Second
 		if l.Executed, err = gtid.Parse(executed); err != nil {
 			return err
 		}

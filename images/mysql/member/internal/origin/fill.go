@@ -114,6 +114,9 @@ func (f Filler) choose(ctx context.Context, from mysqlmember.Source) (*repositor
 	if err != nil {
 		return nil, restore.Plan{}, err
 	}
+	if err := repo.Unreadable(); err != nil {
+		f.Log.Warn("not all backups count", "error", err)
+	}
 	if len(backups) == 0 || place.Stanza == "" {
 		return nil, restore.Plan{}, fmt.Errorf("the bucket has no backup under %s: see spec.from or spec.restore of the Database", from.Path)
 	}

@@ -42,12 +42,16 @@ func (r *Repository) Stanzas(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// Backups of the stanza, oldest first.
+// Backups of the stanza, oldest first. One whose object cannot be understood is left out, see Unreadable; the error is ErrDamaged when there is
+// no other.
 func (r *Repository) Backups(ctx context.Context) ([]Backup, error) {
-	all, err := r.manifests(ctx, r.place.Stanza)
+	all, damaged, err := r.manifests(ctx, r.place.Stanza)
 	if err != nil {
 		return nil, err
 	}
+	r.mu.Lock()
+	r.unreadable = damaged
+	r.mu.Unlock()
 	backups := make([]Backup, len(all))
 	for i, m := range all {
 		backups[i] = m.Backup
@@ -55,24 +59,39 @@ func (r *Repository) Backups(ctx context.Context) ([]Backup, error) {
 	return backups, nil
 }
 
-// manifests of a stanza, or of all, oldest first.
-func (r *Repository) manifests(ctx context.Context, stanza string) ([]manifest, error) {
+// Unreadable says which backups were left out by the last Backups; nil if none was.
+func (r *Repository) Unreadable() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unreadable
+}
+
+// manifests of a stanza, or of all, oldest first, and what is wrong with others. It is an error when there are only others.
+func (r *Repository) manifests(ctx context.Context, stanza string) (all []manifest, damaged, err error) {
 	found, err := r.objects.list(ctx, r.key("backup", stanza)+"/", false)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := make([]manifest, len(found))
+	all = make([]manifest, len(found))
+	problems := make([]error, len(found))
 	if err := each(found, func(i int, e entry) error {
 		var err error
 		all[i], err = r.known(ctx, e)
+		if errors.Is(err, ErrDamaged) {
+			all[i], problems[i], err = manifest{}, fmt.Errorf("a backup is left out: %w; bring its object back, or delete it to give the backup up", err), nil
+		}
 		return err
 	}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	damaged = errors.Join(problems...)
 	// One that was deleted meanwhile has no name.
 	all = slices.DeleteFunc(all, func(m manifest) bool { return m.Label == "" })
+	if len(all) == 0 && damaged != nil {
+		return nil, damaged, damaged
+	}
 	slices.SortFunc(all, func(a, b manifest) int { return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Label, b.Label)) })
-	return all, nil
+	return all, damaged, nil
 }
 
 // known manifest, which is read once: it is never written again.

@@ -3,11 +3,14 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/continuity"
 )
 
 // Retention says which backups stay. The last one of the stanza always stays.
@@ -51,7 +54,7 @@ func (r *Repository) Expire(ctx context.Context, keep Retention, now time.Time) 
 	if err != nil {
 		return err
 	}
-	all, err := r.manifests(ctx, stanza)
+	all, err := r.complete(ctx, stanza)
 	if err != nil {
 		return err
 	}
@@ -66,6 +69,15 @@ func (r *Repository) Expire(ctx context.Context, keep Retention, now time.Time) 
 	return errors.Join(problems...)
 }
 
+// complete manifests of a stanza: as long as one of them cannot be understood, it is not known what it needs, and nothing expires.
+func (r *Repository) complete(ctx context.Context, stanza string) ([]manifest, error) {
+	all, damaged, err := r.manifests(ctx, stanza)
+	if err = cmp.Or(err, damaged); err != nil {
+		return nil, fmt.Errorf("nothing of the stanza %s expires: %w", stanza, err)
+	}
+	return all, nil
+}
+
 func times(all []manifest) []time.Time {
 	out := make([]time.Time, len(all))
 	for i, m := range all {
@@ -75,11 +87,11 @@ func times(all []manifest) []time.Time {
 }
 
 func (r *Repository) expireFormer(ctx context.Context, former string, keep Retention, covered bool, now time.Time) error {
-	all, err := r.manifests(ctx, former)
-	if err != nil {
-		return err
-	}
 	if !covered {
+		all, err := r.complete(ctx, former)
+		if err != nil {
+			return err
+		}
 		return r.expire(ctx, former, all, keep.kept(times(all), now), now)
 	}
 	// Manifests are first: from then on nothing of it counts.
@@ -136,9 +148,12 @@ func (r *Repository) expireCopies(ctx context.Context, stanza string, kept []man
 	return c.forget(ctx, ids)
 }
 
-// needed reports whether a restore of one of the backups may need a log: all of them have what is in another one.
+// needed reports whether a restore of one of the backups may need a log: not if all of them have what is in it, or follow on another history than
+// the one that it is of, which ended before.
 func needed(l Log, backups []manifest) bool {
-	return slices.ContainsFunc(backups, func(m manifest) bool { return !m.Set.Contains(l.Set) })
+	return slices.ContainsFunc(backups, func(m manifest) bool {
+		return !m.Set.Contains(l.Set) && (!m.Began.After(l.Last) || continuity.Same(m.Until(), l.Until()))
+	})
 }
 
 // expireLogs removes logs that no backup needs, an index at a time. The one that a server may be adding to stays.

@@ -43,30 +43,41 @@ func TestRetention(t *testing.T) {
 }
 
 func TestNeeded(t *testing.T) {
-	const group = "3e11fa47-71ca-11e1-9e33-c80aa9429562:"
-	set := func(numbers string) gtid.Set {
-		if numbers == "" {
-			return gtid.Set{}
-		}
-		s, err := gtid.Parse(group + numbers)
+	const group, later = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4f22fa47-71ca-11e1-9e33-c80aa9429562"
+	set := func(text string) gtid.Set {
+		s, err := gtid.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	backup := func(began int, numbers, of string) manifest {
+		return manifest{Backup: Backup{Began: now.Add(time.Duration(began) * time.Hour), Set: set(numbers), Group: of}}
+	}
 	// The second one is of a member that lagged behind the first one's.
-	backups := []manifest{{Backup: Backup{Set: set("1-100")}}, {Backup: Backup{Set: set("1-90")}}}
+	one := []manifest{backup(1, group+":1-100", group), backup(2, group+":1-90", group)}
+	// A group began with less than was archived, and had done nothing when its first backup was taken.
+	begun := []manifest{backup(5, group+":1-100", later), backup(6, group+":1-100,"+later+":1-9", later)}
 	for name, tc := range map[string]struct {
-		reason, set string
-		want        bool
+		reason        string
+		backups       []manifest
+		previous, set string
+		last          int
+		want          bool
 	}{
-		"Old":    {"Every backup has it.", "40-90", false},
-		"Empty":  {"Nothing is in it.", "", false},
-		"Lagged": {"One of the backups lacks the end of it.", "85-95", true},
-		"New":    {"It came later than all.", "101-120", true},
+		"Old":     {"Every backup has it.", one, group + ":1-39", group + ":40-90", 0, false},
+		"Empty":   {"Nothing is in it.", one, group + ":1-200", "", 9, false},
+		"Lagged":  {"One of the backups lacks the end of it.", one, group + ":1-84", group + ":85-95", 0, true},
+		"New":     {"It came later than all.", one, group + ":1-100", group + ":101-120", 3, true},
+		"Ended":   {"No backup that is kept is of the history that ended with it.", begun, group + ":1-100", group + ":101-105", 3, false},
+		"Before":  {"A backup from before the history ended may be restored with it.", append(one, begun...), group + ":1-100", group + ":101-105", 3, true},
+		"Unclear": {"What was committed after a backup began may be of its history.", begun, group + ":1-100", group + ":101-105", 7, true},
+		"Goes":    {"What the group did since then follows on its backups.", begun, group + ":1-100," + later + ":1-9", later + ":10-20", 7, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := needed(Log{Set: set(tc.set)}, backups); got != tc.want {
+			l := Log{Previous: set(tc.previous), Set: set(tc.set), Last: now.Add(time.Duration(tc.last) * time.Hour)}
+			if got := needed(l, tc.backups); got != tc.want {
 				t.Errorf("%s: it is needed: %t", tc.reason, got)
 			}
 		})

@@ -20,6 +20,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -73,6 +74,8 @@ type Repository struct {
 	read map[string]readIndex
 	// taken are manifests of backups that were read, by their entries.
 	taken map[entry]manifest
+	// unreadable are the backups that were left out last.
+	unreadable error
 }
 
 // A Backup is a physical copy.
@@ -89,9 +92,21 @@ type Backup struct {
 	// Set has the transactions in the copy, and Group is the name of the group that it is of.
 	Set   gtid.Set `json:"set"`
 	Group string   `json:"group"`
+	// Leader has the transactions that the leader had executed after Began. It is empty when the leader did not answer.
+	Leader gtid.Set `json:"leader,omitzero"`
 	// Size of the data, and what the backup Added to the bucket, in bytes. Save sets both.
 	Size  int64 `json:"size"`
 	Added int64 `json:"added"`
+}
+
+// Until is what a member of the group had executed with the backup. It has the first transaction of the group, also before there is one: a
+// group that began with less than others is another history from its beginning.
+func (b Backup) Until() gtid.Set {
+	var first gtid.Builder
+	if b.Group == "" || b.Set.From(b.Group) || first.Add(b.Group, "", 1, 1) != nil {
+		return b.Set
+	}
+	return b.Set.Union(first.Set())
 }
 
 // A Log is a binary log that is closed.
@@ -109,6 +124,9 @@ type Log struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
+
+// Until is all that its server had executed at its end.
+func (l Log) Until() gtid.Set { return l.Previous.Union(l.Set) }
 
 // Names that are a step of a key.
 var steps = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$`)
@@ -230,47 +248,60 @@ func mismatch(message string) *NotReadyError {
 
 // owner of a stanza.
 type owner struct {
-	Group string `json:"group"`
+	// Group is the first name of the group, and Later are names of groups that took its place since then, in their order.
+	Group string   `json:"group"`
+	Later []string `json:"later,omitempty"`
 }
 
-// Claim the stanza for a group: from then on it takes data of no other. The error is ErrForeign when another one has it. A generation claims
-// with the name that its group began with, and keeps it.
-func (r *Repository) Claim(ctx context.Context, group string) error {
+// takes reports whether a backup is of the owner. After an outage, a group of another name may begin with less than all transactions: it has some
+// of the first one, or it is known because its leader said so.
+func (o owner) takes(b Backup) bool {
+	return o.Group == b.Group || slices.Contains(o.Later, b.Group) || b.Set.From(o.Group)
+}
+
+// Claim the stanza for a group, by the first name in its generation: from then on it takes data of no other. The error is ErrForeign when another one
+// has it. What the group is called at present is noted when that is another name; "" when it is unknown. Only the leader may claim a stanza.
+func (r *Repository) Claim(ctx context.Context, group, present string) error {
 	has, err := r.claim(ctx, group)
-	if err == nil && has != group {
-		err = fmt.Errorf("cannot use the stanza %s for the group %s: %w", r.place.Stanza, group, ErrForeign)
+	switch {
+	case err != nil:
+		return err
+	case has.Group != group:
+		return fmt.Errorf("cannot use the stanza %s for the group %s: %w", r.place.Stanza, group, ErrForeign)
+	case present == "" || present == group || slices.Contains(has.Later, present):
+		return nil
 	}
-	return err
+	has.Later = append(has.Later, present)
+	return r.objects.writeJSON(ctx, r.key("stanza", r.place.Stanza+".json"), has)
 }
 
-// claim the stanza unless it is claimed, and return the group that it is for.
-func (r *Repository) claim(ctx context.Context, group string) (string, error) {
+// claim the stanza unless it is claimed, and return whose it is.
+func (r *Repository) claim(ctx context.Context, group string) (owner, error) {
 	stanza, err := r.stanza()
 	if err != nil {
-		return "", err
+		return owner{}, err
 	}
 	if group == "" {
-		return "", errors.New("cannot claim a stanza for a group without a name")
+		return owner{}, errors.New("cannot claim a stanza for a group without a name")
 	}
 	if _, err := r.sealed(ctx, true); err != nil {
-		return "", err
+		return owner{}, err
 	}
 	key := r.key("stanza", stanza+".json")
 	var has owner
 	found, err := r.objects.readJSON(ctx, key, &has)
 	if err == nil && !found {
-		if err = r.objects.create(ctx, key, owner{group}); err == nil {
+		if err = r.objects.create(ctx, key, owner{Group: group}); err == nil {
 			_, err = r.objects.readJSON(ctx, key, &has)
 		}
 	}
-	return has.Group, err
+	return has, err
 }
 
-// claimFor data, which may be of a group with another name by now: after an outage, one may begin with less than all transactions. It still
-// has transactions of the first one.
+// claimFor data, which may be of a group with another name by now.
 func (r *Repository) claimFor(ctx context.Context, b Backup) error {
 	has, err := r.claim(ctx, b.Group)
-	if err == nil && has != b.Group && !b.Set.From(has) {
+	if err == nil && !has.takes(b) {
 		err = fmt.Errorf("cannot use the stanza %s for data of the group %s: %w", r.place.Stanza, b.Group, ErrForeign)
 	}
 	return err

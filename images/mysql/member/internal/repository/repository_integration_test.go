@@ -312,10 +312,10 @@ func TestLogs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, ctx := begin(t), t.Context()
 			r := f.open("orders-1", key)
-			if err := r.Claim(ctx, group); err != nil {
+			if err := r.Claim(ctx, group, group); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.open("orders-1", key).Claim(ctx, other); !errors.Is(err, ErrForeign) {
+			if err := f.open("orders-1", key).Claim(ctx, other, other); !errors.Is(err, ErrForeign) {
 				t.Errorf("a stanza that is claimed: %v", err)
 			}
 			content := strings.Repeat("INSERT INTO orders", 100000)
@@ -514,7 +514,7 @@ func TestKilled(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	f, ctx := begin(t), t.Context()
 	r := f.open("orders-1", "")
-	if err := r.Claim(ctx, group); err != nil {
+	if err := r.Claim(ctx, group, group); err != nil {
 		t.Fatal(err)
 	}
 	// After an outage the group has another name.
@@ -610,7 +610,7 @@ func TestBusy(t *testing.T) {
 		}
 		labels = append(labels, b.Label)
 	}
-	all, err := r.manifests(ctx, "orders-1")
+	all, _, err := r.manifests(ctx, "orders-1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/continuity"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
@@ -72,13 +73,23 @@ func (g *Gap) Error() string {
 // stamp of a time up to which all is there: a time in between cannot be before it.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Choose what is restored to reach a target, of the backups of a stanza, oldest first, and its logs.
+// Choose what is restored to reach a target, of the backups of a stanza, oldest first, and its logs. What is of another history than the target
+// counts for nothing. The error is a *Split when it is not sure which one that is.
 func Choose(backups []repository.Backup, logs []repository.Log, t Target) (Plan, error) {
+	known := len(backups)
+	backups, logs, err := t.line(backups, logs)
+	if err != nil {
+		return Plan{}, err
+	}
+	if t.Point == nil && known > 0 && len(backups) == 0 {
+		return Plan{}, fmt.Errorf("all %d backups are of a history that ended, because a group began with less than all transactions, and the present one has none yet: "+
+			"choose a time before that, or wait for the next backup", known)
+	}
 	for _, b := range slices.Backward(backups) {
 		if t.after(b, logs) {
 			continue
 		}
-		order, has, gap := follow(b, logs)
+		order, has, gap := t.follow(b, logs)
 		if gap != nil {
 			gap.next(backups)
 		}
@@ -124,6 +135,7 @@ func (t Target) plan(b repository.Backup, order []repository.Log, has gtid.Set, 
 			return Plan{}, fmt.Errorf("the backup before it is there, and what was archived does not reach the restore point %q: it lacks %s; choose another one",
 				t.Point.Name, t.Point.Set.Minus(has))
 		}
+		p.Logs = t.Point.toward(b, order)
 		return p, nil
 	case t.At == nil:
 		if gap != nil {
@@ -131,9 +143,16 @@ func (t Target) plan(b repository.Backup, order []repository.Log, has gtid.Set, 
 		}
 		return p, nil
 	}
-	// What begins after the moment is not needed, and shows that all before it is there.
-	if i := slices.IndexFunc(order, func(l repository.Log) bool { return l.First.After(*t.At) }); i >= 0 {
-		p.Logs = order[:i]
+	// What was committed before the moment may be behind the gap.
+	if gap != nil && !gap.From.After(*t.At) {
+		return Plan{}, gap
+	}
+	// What begins after the moment is not needed, and shows that all before it is there. A later log may have something from before it.
+	after := func(l repository.Log) bool { return l.First.After(*t.At) }
+	if slices.ContainsFunc(order, after) {
+		for len(p.Logs) > 0 && after(p.Logs[len(p.Logs)-1]) {
+			p.Logs = p.Logs[:len(p.Logs)-1]
+		}
 		return p, nil
 	}
 	last := b.Ended
@@ -142,8 +161,10 @@ func (t Target) plan(b repository.Backup, order []repository.Log, has gtid.Set, 
 			last = l.Last
 		}
 	}
-	// So does a backup that was begun after the moment and has nothing more.
-	idle := func(b repository.Backup) bool { return b.Began.After(*t.At) && has.Contains(b.Set) }
+	// So does a backup that was begun after the moment, when the leader had nothing more. What the backup has says less: a standby may be behind.
+	idle := func(b repository.Backup) bool {
+		return b.Began.After(*t.At) && !b.Leader.Empty() && has.Contains(b.Leader) && continuity.Same(has, b.Until())
+	}
 	switch {
 	case !last.Before(*t.At) || slices.ContainsFunc(backups, idle):
 		return p, nil
@@ -154,12 +175,40 @@ func (t Target) plan(b repository.Backup, order []repository.Log, has gtid.Set, 
 		"until more is archived", stamp(*t.At), stamp(last))
 }
 
+// toward a point: the logs that have what it lacks, without ones that it does not need.
+func (p *Point) toward(b repository.Backup, order []repository.Log) (needed []repository.Log) {
+	has := b.Set
+	for _, l := range order {
+		if more := l.Set.Minus(has); p.Set.Minus(more).Contains(p.Set) {
+			continue
+		}
+		needed = append(needed, l)
+		has = has.Union(l.Set)
+	}
+	return needed
+}
+
+// reached returns an error when a restore to a point ends with less than it has.
+func (t Target) reached(has gtid.Set) error {
+	if t.Point == nil || has.Contains(t.Point.Set) {
+		return nil
+	}
+	return fmt.Errorf("the restore point %q is from a moment when one server had %s and no other did, so what others archived does not end with it: choose another restore "+
+		"point, or the time %s", t.Point.Name, t.Point.Set.Minus(has), t.Point.At)
+}
+
 // follow a backup by the logs that continue it, each one after all that its server had before. A gap is returned when there are more logs that
-// do not continue it.
-func follow(b repository.Backup, logs []repository.Log) (order []repository.Log, has gtid.Set, gap *Gap) {
+// do not continue it. Logs with nothing that is after a point are first, because no other ends a restore to it.
+func (t Target) follow(b repository.Backup, logs []repository.Log) (order []repository.Log, has gtid.Set, gap *Gap) {
 	has = b.Set
+	beyond := func(l repository.Log) int {
+		if t.Point == nil || t.Point.Set.Contains(l.Set) {
+			return 0
+		}
+		return 1
+	}
 	left := slices.SortedFunc(slices.Values(logs), func(a, b repository.Log) int {
-		return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Server, b.Server), cmp.Compare(a.File, b.File))
+		return cmp.Or(cmp.Compare(beyond(a), beyond(b)), a.First.Compare(b.First), cmp.Compare(a.Server, b.Server), cmp.Compare(a.File, b.File))
 	})
 	for until := b.Ended; ; {
 		left = slices.DeleteFunc(left, func(l repository.Log) bool { return has.Contains(l.Set) })

@@ -150,6 +150,9 @@ func (r Restorer) fetch(ctx context.Context, p Plan, has gtid.Set, give func(bat
 				return fmt.Errorf("cannot read the binary log %s of %s: %w", l.File, l.Server, err)
 			}
 			if ended {
+				if err := r.behind(ctx, p, has, logs[i:], files[i:], left); err != nil {
+					return err
+				}
 				files, left = files[:i+1], nil
 				break
 			}
@@ -163,7 +166,34 @@ func (r Restorer) fetch(ctx context.Context, p Plan, has gtid.Set, give func(bat
 			return err
 		}
 	}
-	return nil
+	return p.reached(has)
+}
+
+// behind the transaction that ends a restore to a time, nothing may be from before the time. Logs that are loaded are in files, and it loads
+// more.
+func (r Restorer) behind(ctx context.Context, p Plan, has gtid.Set, logs []repository.Log, files []string, more []repository.Log) error {
+	if p.At == nil {
+		return nil
+	}
+	c := cut{at: *p.At, has: has}
+	for i, l := range logs {
+		if err := c.read(filepath.Join(r.Server.Data, files[i]), l); err != nil {
+			return err
+		}
+	}
+	file := filepath.Join(r.Server.Data, "relay-behind")
+	for _, l := range more {
+		if l.First.After(*p.At) {
+			continue
+		}
+		if err := r.load(ctx, l, file); err != nil {
+			return err
+		}
+		if err := errors.Join(c.read(file, l), os.Remove(file)); err != nil {
+			return err
+		}
+	}
+	return c.err()
 }
 
 // A Lost log was archived, and is gone or damaged.

@@ -46,6 +46,9 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	if err != nil {
 		return frame.Passed{}, fail(members.VerifyRestore, "the bucket does not say what backups there are: %v", err)
 	}
+	if err := t.Repository.Unreadable(); err != nil {
+		t.Log.Warn("not all backups count", "error", err)
+	}
 	if len(backups) == 0 {
 		return frame.Passed{}, fail(members.VerifyRestore, "there is no backup: see the condition BackupFresh")
 	}
@@ -55,7 +58,7 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	if err != nil {
 		return p, fail(members.VerifyRestore, "the bucket does not say what was archived: %v", err)
 	}
-	plan, err := restore.Choose(backups[len(backups)-1:], logs, restore.Target{})
+	plan, err := restore.Choose(backups, logs, restore.Target{})
 	var gap *restore.Gap
 	if errors.As(err, &gap) {
 		return p, incomplete(gap)
@@ -63,6 +66,8 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	if err != nil {
 		return p, fail(members.VerifyRestore, "%v", err)
 	}
+	// The last one may be of a history that ended.
+	p.Backup, p.ReplayedTo = plan.Backup.Label, plan.Backup.Ended
 	begun := time.Now()
 	running, result, err := t.restore(ctx, plan)
 	if err != nil {
