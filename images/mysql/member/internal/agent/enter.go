@@ -102,7 +102,7 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		return decision.Join, k.join(ctx, at, seat, group, own.Empty())
 	case decision.Begin:
 		if !initialized && own.Empty() {
-			if empty, err := k.first(ctx, config, rec); err != nil || !empty {
+			if empty, err := k.first(ctx, config, rec, l.Server); err != nil || !empty {
 				return decision.Wait, err
 			}
 		}
