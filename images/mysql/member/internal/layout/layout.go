@@ -45,6 +45,8 @@ const (
 	Former = mysqlmember.FolderData + "/capstan.reinitialize"
 	// Reinitialized is the last request to copy this member again, and what became of it.
 	Reinitialized = mysqlmember.FolderVolume + "/reinitialized.json"
+	// Requested is when this member first saw that request, and what was known then.
+	Requested = mysqlmember.FolderVolume + "/requested.json"
 	// Temporary is for what queries sort and copy.
 	Temporary = mysqlmember.FolderVolume + "/tmp"
 	// Settings is the configuration that the server runs with.
