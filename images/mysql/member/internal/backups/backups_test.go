@@ -217,6 +217,45 @@ func TestDropped(t *testing.T) {
 	}
 }
 
+// TestUnknown: a member that does not know what the archive has keeps its logs beyond the bound of the spec, while the volume has room. What it
+// drops then is a gap only if the archive turns out to lack it.
+func TestUnknown(t *testing.T) {
+	cases := map[string]struct {
+		reason               string
+		leads, full, lacking bool
+		files, dropped       bool
+	}{
+		"Leader":  {"The logs of a new leader may be in the archive.", true, false, false, true, false},
+		"Low":     {"A volume without room would stop the writes.", true, true, false, false, false},
+		"Lacking": {"What the archive lacks is missing then.", true, true, true, false, true},
+		"Standby": {"A standby would drop what the leader may be about to lose.", false, false, true, true, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, m *member, b *bucket) {
+				m.commit(40)
+				if !tc.lacking {
+					m.runs(3 * time.Minute)
+				}
+				next := newMember(t, newDisk(t, "b", numbers(t, group, 1, 3)), b)
+				next.commit(40)
+				_ = next.Rotate(t.Context())
+				next.leads, next.full, next.config.Backup.Queue = tc.leads, tc.full, 1000
+				b.away = errors.New("away")
+				next.runs(time.Hour)
+				if got := strings.HasPrefix(next.names(), "1 "); got != tc.files || next.backup().Dropped != "" {
+					t.Errorf("%s The files %s are left, and it reports %+v", tc.reason, next.names(), next.backup())
+				}
+				b.away, next.leads = nil, true
+				next.runs(10 * time.Minute)
+				if got := next.backup(); (got.Dropped != "") != tc.dropped || got.Archive != members.ArchiveOK {
+					t.Errorf("%s With %q in the archive it reports %+v", tc.reason, b.has(), got)
+				}
+			})
+		})
+	}
+}
+
 // TestOff: while backups are off the server removes its logs. Only what it removed is missing later.
 func TestOff(t *testing.T) {
 	for name, removed := range map[string]bool{"Short": false, "Long": true} {
