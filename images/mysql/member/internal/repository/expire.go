@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -141,7 +142,8 @@ func needed(l Log, backups []manifest) bool {
 	return slices.ContainsFunc(backups, func(m manifest) bool { return !m.Set.Contains(l.Set) })
 }
 
-// expireLogs removes logs that no backup needs, an index at a time. The one that a server may be adding to stays.
+// expireLogs removes logs that no backup needs, an index at a time. The ones that a server may be adding to stay. One that begins to add to an
+// index at this very moment learns of its loss when it reads what the archive has, and adds the log again.
 func (r *Repository) expireLogs(ctx context.Context, stanza string, backups []manifest, now time.Time) error {
 	folders, err := r.objects.list(ctx, r.key("log", stanza)+"/", true)
 	if err != nil {
@@ -157,7 +159,9 @@ func (r *Repository) expireLogs(ctx context.Context, stanza string, backups []ma
 			return err
 		}
 		for i, e := range indexes {
-			if i == len(indexes)-1 && e.written.After(now.Add(-day)) {
+			// A server that copied data began its logs again, with another base name: each has a last index.
+			last := i == len(indexes)-1 || base(indexes[i+1].key) != base(e.key)
+			if last && e.written.After(now.Add(-day)) {
 				continue
 			}
 			logs, err := r.index(ctx, e)
@@ -167,14 +171,21 @@ func (r *Repository) expireLogs(ctx context.Context, stanza string, backups []ma
 			if slices.ContainsFunc(logs, func(l Log) bool { return needed(l, backups) }) {
 				continue
 			}
-			// The index is last: what is still listed after an interruption is removed the next time.
 			if err := each(logs, func(_ int, l Log) error { return r.objects.remove(ctx, folder.key+l.File+s.suffix()) }); err != nil {
 				return err
 			}
-			if err := r.objects.remove(ctx, e.key); err != nil {
+			// The index is last: what is still listed after an interruption is removed the next time. So it is when a server has just added to it.
+			same, err := r.objects.same(ctx, e)
+			if err == nil && same {
+				err = r.objects.remove(ctx, e.key)
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
 }
+
+// base name of the logs in an index.
+func base(index string) string { return index[:strings.LastIndexByte(index, '-')+1] }

@@ -133,6 +133,12 @@ func (o *objects) list(ctx context.Context, prefix string, shallow bool) ([]entr
 	return all, nil
 }
 
+// same reports whether an object is still as it was listed.
+func (o *objects) same(ctx context.Context, e entry) (bool, error) {
+	now, err := o.list(ctx, e.key, false)
+	return len(now) > 0 && now[0] == e, err
+}
+
 // remove an object. One that is not there is no error.
 func (o *objects) remove(ctx context.Context, key string) error {
 	_, err := o.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &o.bucket, Key: &key})
