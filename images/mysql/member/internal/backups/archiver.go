@@ -27,7 +27,7 @@ const (
 	// saveLimit and leastRate are how long one log may take: some time, and more when it is large.
 	saveLimit = time.Minute
 	leastRate = 1 << 20
-	// readEvery is how often a standby reads what the archive has, while it waits to remove logs.
+	// readEvery is how often a leader reads what the archive has, and a standby while it waits to remove logs.
 	readEvery = 10 * time.Minute
 	// firstCheck is how long after it became the leader a member looks for missing transactions first.
 	firstCheck = 2 * time.Minute
@@ -56,7 +56,7 @@ func (a *archiver) forget() {
 	a.stanza, a.archived, a.read, a.since = "", gtid.Set{}, time.Time{}, time.Time{}
 }
 
-// follow a change of the role: what the archive has is read again by a new leader.
+// follow a change of the role: what the archive has is read again by a new leader at once.
 func (a *archiver) follow(stanza string, leads bool) {
 	if a.stanza != stanza || leads == a.since.IsZero() {
 		a.stanza, a.read, a.since = stanza, time.Time{}, time.Time{}
@@ -102,8 +102,7 @@ func (a *archiver) rotate(ctx context.Context, h held, atOnce bool) (held, error
 	return a.reader.read(ctx, a.server)
 }
 
-// knows reports whether it is known what the archive has. A leader learns it once in a while, and nobody else adds to it; a standby is told by
-// nobody what the leader adds.
+// knows reports whether it is known what the archive has. Nobody but the leader adds to it, so a standby has to read it again.
 func (a *archiver) knows() bool {
 	return !a.read.IsZero() && (!a.since.IsZero() || time.Since(a.read) < 2*readEvery)
 }
@@ -127,9 +126,10 @@ func (a *archiver) guard(ctx context.Context, h held, s mysqlmember.Backup) (con
 	return ctx, cancel
 }
 
-// bring all closed logs to the archive that have something which it lacks.
+// bring all closed logs to the archive that have something which it lacks. That is read again once in a while: an index may be lost, or removed
+// by an expiry that did not see the last log in it.
 func (a *archiver) bring(ctx context.Context, r Repository, h held) error {
-	if a.read.IsZero() {
+	if time.Since(a.read) >= readEvery {
 		learning, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		if err := a.learn(learning, r, h); err != nil {

@@ -61,7 +61,7 @@ func TestArchive(t *testing.T) {
 		if n := m.runs(time.Hour); n != 0 {
 			t.Errorf("an hour without a fact changes the report %d times", n)
 		}
-		if diff := cmp.Diff(map[string]int{"backups": 60}, b.asked()); diff != "" {
+		if diff := cmp.Diff(map[string]int{"backups": 66, "logs": 6}, b.asked()); diff != "" {
 			t.Errorf("an idle hour costs other requests: -want +got:\n%s", diff)
 		}
 		m.runs(25 * time.Hour)
@@ -403,6 +403,17 @@ func TestVanished(t *testing.T) {
 	})
 }
 
+// TestIndexLost: a leader adds again what the archive has lost, as long as it has the logs.
+func TestIndexLost(t *testing.T) {
+	each(t, func(t *testing.T, m *member, b *bucket) {
+		b.logs = nil
+		m.runs(readEvery + leadEvery)
+		if got := m.backup(); b.has() != group+":1-3" || got.Dropped != "" || got.Archive != members.ArchiveOK {
+			t.Errorf("with %q in the archive it reports %+v", b.has(), got)
+		}
+	})
+}
+
 func TestVerification(t *testing.T) {
 	each(t, func(m *member, b *bucket) {
 		t := m.t
@@ -415,7 +426,7 @@ func TestVerification(t *testing.T) {
 		}
 		b.asked()
 		m.runs(time.Hour)
-		if diff := cmp.Diff(map[string]int{"backups": 60, "read verification/orders-1": 60}, b.asked()); diff != "" {
+		if diff := cmp.Diff(map[string]int{"backups": 66, "logs": 6, "read verification/orders-1": 60}, b.asked()); diff != "" {
 			t.Errorf("an idle hour costs other requests: -want +got:\n%s", diff)
 		}
 		m.config.Backup.Verify = nil
