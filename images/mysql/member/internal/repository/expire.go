@@ -111,7 +111,7 @@ func (r *Repository) expire(ctx context.Context, stanza string, all []manifest, 
 	return nil
 }
 
-// unfinished is how long a snapshot may be without its manifest, which is written right after it.
+// unfinished is how long a snapshot may be without its manifest, which is written right after it. To save it may take many hours, which do not count.
 const unfinished = time.Hour
 
 // expireCopies forgets snapshots without a manifest: of backups that expired, and of ones that did not come to their end.
@@ -127,7 +127,7 @@ func (r *Repository) expireCopies(ctx context.Context, stanza string, kept []man
 	}
 	var ids []string
 	for _, s := range all {
-		if !slices.ContainsFunc(kept, func(m manifest) bool { return m.Snapshot == s.ID }) && s.Time.Before(now.Add(-unfinished)) {
+		if !slices.ContainsFunc(kept, func(m manifest) bool { return m.Snapshot == s.ID }) && s.ended().Before(now.Add(-unfinished)) {
 			ids = append(ids, s.ID)
 		}
 	}
