@@ -17,7 +17,8 @@ type Retention struct {
 	Days int
 	// Full is how many backups are kept. With 0 Days, at least 1.
 	Full int
-	// Former stanzas, whose backups expire as well. Such a stanza is removed once the current one has all that the retention promises.
+	// Former stanzas, whose backups expire as well. Such a stanza is removed once the current one has all that the retention promises: its backups
+	// at once, and its logs a day later, which a restore that runs may need.
 	Former []string
 }
 
@@ -83,13 +84,36 @@ func (r *Repository) expireFormer(ctx context.Context, former string, keep Reten
 	if !covered {
 		return r.expire(ctx, former, all, keep.kept(times(all), now), now)
 	}
-	// Manifests are first: from then on nothing of it counts.
-	for _, prefix := range []string{r.key("backup", former) + "/", r.key("log", former) + "/", r.key("copy", former) + "/"} {
+	// Manifests are first: from then on nothing of it counts, and no restore of it begins. One that runs locks the copies, and then needs logs.
+	if err := r.expire(ctx, former, all, 0, now); err != nil {
+		return err
+	}
+	since, err := r.ended(ctx, former, now)
+	if err != nil || now.Sub(since) < day {
+		return err
+	}
+	for _, prefix := range []string{r.key("log", former) + "/", r.key("copy", former) + "/"} {
 		if err := r.objects.removeAll(ctx, prefix); err != nil {
 			return fmt.Errorf("cannot remove the stanza %s: %w", former, err)
 		}
 	}
 	return r.objects.remove(ctx, r.key("stanza", former+".json"))
+}
+
+// ended since when a stanza has no backups, as is written down in the object that names its group; zero when there is no such stanza.
+func (r *Repository) ended(ctx context.Context, stanza string, now time.Time) (time.Time, error) {
+	var has struct {
+		owner
+
+		Ended time.Time `json:"ended,omitzero"`
+	}
+	key := r.key("stanza", stanza+".json")
+	found, err := r.objects.readJSON(ctx, key, &has)
+	if err == nil && found && has.Ended.IsZero() {
+		has.Ended = now.UTC()
+		err = r.objects.writeJSON(ctx, key, has)
+	}
+	return has.Ended, err
 }
 
 // expire all but the last backups of a stanza.

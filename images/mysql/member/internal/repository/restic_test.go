@@ -3,6 +3,7 @@
 package repository
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,5 +39,50 @@ func TestExpireCopies(t *testing.T) {
 	}
 	if got, want := asked(), "forget --prune expired old"; got != want {
 		t.Errorf("it asked for %q, want %q", got, want)
+	}
+}
+
+// TestExpireFormer: a stanza that is not needed any more goes in steps, so that a restore that runs comes to its end.
+func TestExpireFormer(t *testing.T) {
+	const snapshots = `[{"id":"one","time":"2026-11-20T09:00:00Z"}]`
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	s, r := newShelf(t)
+	s.put("o/stanza/orders-0.json", owner{testGroup})
+	s.put("o/backup/orders-0/one.json", manifest{Backup{Label: "one"}, "one"})
+	s.put("o/copy/orders-0/config", "")
+	s.put("o/log/orders-0/"+testServer+"/binlog.000001.zst", "")
+	s.put("o/backup/orders-1/two.json", manifest{Backup{Label: "two", Ended: now.Add(-10 * day)}, "two"})
+	expire := func(code string, at time.Time) (string, error) {
+		asked := fakeRestic(t, snapshots, code)
+		err := r.Expire(t.Context(), Retention{Days: 7, Former: []string{"orders-0", "orders-x"}}, at)
+		return asked(), err
+	}
+	left := func() string {
+		var all []string
+		for _, key := range s.keys("o/") {
+			if !strings.Contains(key, "orders-1") {
+				all = append(all, key[:strings.IndexByte(key, '/')])
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	for _, step := range []struct {
+		reason, code string
+		after        time.Duration
+		busy         bool
+		left         string
+	}{
+		{"A restore reads the copies.", "11", 0, true, "copy log stanza"},
+		{"It may need logs now.", "0", time.Hour, false, "copy log stanza"},
+		{"It still may.", "0", 20 * time.Hour, false, "copy log stanza"},
+		{"A day is enough.", "0", 26 * time.Hour, false, ""},
+	} {
+		asked, err := expire(step.code, now.Add(step.after))
+		if got := left(); got != step.left || errors.Is(err, ErrBusy) != step.busy || err != nil && !step.busy || asked == "" && step.left != "" {
+			t.Errorf("%s It asked for %q, %q is left, and the error is %v", step.reason, asked, got, err)
+		}
+	}
+	if got := s.keys("o/stanza/"); len(got) != 0 {
+		t.Errorf("%q are left, and nothing is there", got)
 	}
 }
