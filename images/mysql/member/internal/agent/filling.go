@@ -147,15 +147,6 @@ func (k *Keeper) first(ctx context.Context, config mysqlmember.Config, rec recor
 	return false, nil
 }
 
-// restoredBy is another member that restores the backup that the Database begins with; "" when none does.
-func (k *Keeper) restoredBy(rec record.Record) string {
-	seats := rec.Seats()
-	if len(seats) != 1 || seats[0].Server != "" || seats[0].Name == k.names.Name {
-		return ""
-	}
-	return seats[0].Name
-}
-
 // clearRestore removes what a restore left that ended with the container. A member that should restore begins again.
 func clearRestore() error {
 	return errors.Join(os.RemoveAll(layout.Fresh), os.RemoveAll(layout.Scratch))
