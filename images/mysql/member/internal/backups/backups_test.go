@@ -482,6 +482,27 @@ func TestPoints(t *testing.T) {
 	})
 }
 
+// TestPointsOfTwo: what another leader wrote down since this one read the restore points stays.
+func TestPointsOfTwo(t *testing.T) {
+	each(t, func(t *testing.T, m *member, b *bucket) {
+		m.config.Backup.RestorePoint = "v1"
+		m.runs(2 * time.Minute)
+		next := newMember(t, newDisk(t, "b", m.logs.Executed), b)
+		next.config.Backup.RestorePoint = "v2"
+		next.runs(2 * time.Minute)
+		m.logs.Executed = next.logs.Executed
+		m.config.Backup.RestorePoint = "v3"
+		m.runs(2 * time.Minute)
+		var names []string
+		for _, p := range m.keeper.Reporter.Report().RestorePoints {
+			names = append(names, p.Name)
+		}
+		if got := strings.Join(names, " "); got != "v1 v2 v3" || m.backup().RestorePointWait != "" {
+			t.Errorf("it has %q, and reports %+v", got, m.backup())
+		}
+	})
+}
+
 // TestPointDropped: a restore point whose log was dropped is made again.
 func TestPointDropped(t *testing.T) {
 	each(t, func(m *member, b *bucket) {

@@ -6,6 +6,7 @@ import (
 	"crypto/md5" //nolint:gosec // It is how servers tag objects.
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -197,5 +198,36 @@ func TestExpireLogs(t *testing.T) {
 				t.Errorf("%s The indexes %q are left, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestChangeObject: two programs that change an object at the same moment do not undo each other's change.
+func TestChangeObject(t *testing.T) {
+	s, r := newShelf(t)
+	add := func(name string) error {
+		var all []string
+		return r.ChangeObject(t.Context(), "restore-points", &all, func() error { all = append(all, name); return nil })
+	}
+	for _, name := range []string{"v1", "v3"} {
+		changed := false
+		s.before = func(method, _ string) {
+			if method == http.MethodPut && !changed {
+				changed = true
+				if err := add("of another before " + name); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := add(name); !errors.Is(err, ErrChanged) {
+			t.Errorf("another program has written it meanwhile: %v", err)
+		}
+		if err := add(name); err != nil {
+			t.Error(err)
+		}
+	}
+	var all []string
+	found, err := r.ReadObject(t.Context(), "restore-points", &all)
+	if want := []string{"of another before v1", "v1", "of another before v3", "v3"}; err != nil || !found || !slices.Equal(all, want) {
+		t.Errorf("there is %q, want %q: %v", all, want, err)
 	}
 }
