@@ -414,6 +414,45 @@ func TestIndexLost(t *testing.T) {
 	})
 }
 
+// TestNearlyFull: a volume that cannot be measured makes nobody drop logs.
+func TestNearlyFull(t *testing.T) {
+	if nearlyFull(filepath.Join(t.TempDir(), "none")) {
+		t.Error("a volume that cannot be measured is nearly full")
+	}
+}
+
+// TestNote: a gap that was told of is not forgotten with the file that tells of it.
+func TestNote(t *testing.T) {
+	each(t, func(t *testing.T, m *member, _ *bucket) {
+		told := note{Dropped: new(time.Now().UTC().Truncate(time.Second))}
+		if err := told.write(m.keeper.Note); err != nil {
+			t.Fatal(err)
+		}
+		m.runs(time.Minute)
+		if got := m.backup().Dropped; got != stamp(told.Dropped) {
+			t.Fatalf("it reports the gap %q", got)
+		}
+		// A folder cannot be read, nor written over.
+		away := m.keeper.Note + ".away"
+		if err := errors.Join(os.Rename(m.keeper.Note, away), os.Mkdir(m.keeper.Note, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		m.runs(time.Minute)
+		if got := m.backup(); got.Dropped != stamp(told.Dropped) || got.Archive != members.ArchiveOK {
+			t.Errorf("while the file cannot be read it reports %+v", got)
+		}
+		if err := errors.Join(os.Remove(m.keeper.Note), os.WriteFile(m.keeper.Note, []byte(`{"dropped":"20`), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		m.runs(time.Minute)
+		first := m.backup().Dropped
+		m.runs(time.Hour)
+		if got := m.backup().Dropped; first == "" || got != first {
+			t.Errorf("with half a file it reports the gap %q, and an hour later %q", first, got)
+		}
+	})
+}
+
 func TestVerification(t *testing.T) {
 	each(t, func(m *member, b *bucket) {
 		t := m.t
