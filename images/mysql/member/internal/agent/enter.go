@@ -102,7 +102,7 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 			}
 		}
 		if e.Another {
-			group = k.names.AnotherGroup(config.Generation, rec.Begin.Epoch+1)
+			group = layout.AnotherGroup()
 		}
 		return k.claim(ctx, config.Generation, rec, seat, own, group)
 	case decision.Wait:
