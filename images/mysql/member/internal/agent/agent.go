@@ -104,7 +104,8 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		Members: mysqlmember.FolderMembers, Server: mysqlmember.FolderServer, Link: mysqlmember.FolderTLS, Settle: certificate.Settle,
 	}
 	filling := &Filling{
-		filler: origin.Filler{Series: c.Version, Server: os.Stderr, Log: log}, reporter: reporter, log: log, wake: loop.NewWakeup(),
+		name: c.Name, data: mysqlmember.FolderData, config: layout.ReadConfig, fill: origin.Filler{Series: c.Version, Server: os.Stderr, Log: log}.Fill,
+		store: store, reporter: reporter, log: log, wake: loop.NewWakeup(),
 	}
 	supervisor := &Supervisor{
 		filling: filling,

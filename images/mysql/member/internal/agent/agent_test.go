@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
 
@@ -126,6 +127,40 @@ func TestStatusOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, statusOf(tc.state, tc.seen, 7)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSight: a person who requests that a member is copied again knows what was reported before, and nothing that came later.
+func TestSight(t *testing.T) {
+	set := func(numbers string) gtid.Set {
+		s, err := gtid.Parse("3e11fa47-71ca-11e1-9e33-c80aa9429562:" + numbers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	cases := map[string]struct {
+		reason        string
+		before        sight
+		id            string
+		answers, told bool
+		want          sight
+	}{
+		"First":  {"Nothing was reported.", sight{}, "1", true, false, sight{ID: "1", Answered: true}},
+		"Told":   {"It was reported.", sight{}, "1", true, true, sight{ID: "1", Told: set("1-9"), Answered: true}},
+		"Later":  {"It was reported after the request.", sight{ID: "1", Answered: true}, "1", true, true, sight{ID: "1", Answered: true}},
+		"Again":  {"Another request was made with that knowledge.", sight{ID: "1", Answered: true}, "2", true, true, sight{ID: "2", Told: set("1-9"), Answered: true}},
+		"Broken": {"The server did not answer at the request, nor since.", sight{ID: "1", Answered: true}, "2", false, false, sight{ID: "2"}},
+		"Back":   {"It did so since.", sight{ID: "2"}, "2", true, false, sight{ID: "2", Answered: true}},
+		"Gone":   {"And does not any more.", sight{ID: "2", Answered: true}, "2", false, false, sight{ID: "2", Answered: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.before.next(tc.id, set("1-9"), tc.answers, tc.told)
+			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b gtid.Set) bool { return a.String() == b.String() })); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
@@ -46,6 +47,30 @@ type Copier struct {
 	// mu is held by a look at the request. The Supervisor discards data between two of them.
 	mu   sync.Mutex
 	away atomic.Bool
+	// left is what the data has since it was decided to discard it; nil before, and once that was tried.
+	left *gtid.Set
+}
+
+// A sight of a request is what this volume knows of the moment when its member first saw the request.
+type sight struct {
+	ID string `json:"id"`
+	// Told are the transactions that the data had, if it was reported by then that the group lacks some of them.
+	Told gtid.Set `json:"told"`
+	// Answered reports that the server has answered since then.
+	Answered bool `json:"answered"`
+}
+
+// next sight, of the request that there is now. own is what the data has, if the server answers, and told whether it was reported that the group
+// lacks some of it.
+func (s sight) next(id string, own gtid.Set, answers, told bool) sight {
+	if s.ID != id {
+		s = sight{ID: id}
+		if told {
+			s.Told = own
+		}
+	}
+	s.Answered = s.Answered || answers
+	return s
 }
 
 // Away reports whether the member has to leave its group, and to stay out of it.
@@ -106,9 +131,9 @@ func (c *Copier) look(ctx context.Context) (decision.Step, error) {
 	if err != nil {
 		return decision.Stay, err
 	}
-	now.ID, now.Last, now.Former, now.Own = requested, last, former, c.seen().Own()
-	if c.seen().Server == "" {
-		now.Own = decision.Peer{}
+	now.ID, now.Last, now.Former = requested, last, former
+	if err := c.own(&now); err != nil {
+		return decision.Stay, err
 	}
 	return c.proceed(now)
 }
@@ -116,6 +141,10 @@ func (c *Copier) look(ctx context.Context) (decision.Step, error) {
 // proceed as far as the situation allows, and report how far that is.
 func (c *Copier) proceed(now decision.Again) (decision.Step, error) {
 	next, step := decision.CopyAgain(now)
+	c.left = nil
+	if step == decision.Discard {
+		c.left = &now.Has
+	}
 	switch {
 	case step == decision.Discard:
 		// What is on the volume says that it has begun before it has: a request is carried out at most once.
@@ -134,6 +163,38 @@ func (c *Copier) proceed(now decision.Again) (decision.Step, error) {
 		c.show(next)
 	}
 	return step, nil
+}
+
+// own part of a decision: how this member is, what it has, and what the person knew who made the request.
+func (c *Copier) own(now *decision.Again) error {
+	s := c.seen()
+	answers := s.Server != ""
+	if answers {
+		var err error
+		if now.Has, err = has(s.Look); err != nil {
+			return err
+		}
+		now.Own = s.Own()
+	}
+	var before sight
+	if _, err := durable.ReadJSON(layout.Requested, &before); err != nil {
+		return fmt.Errorf("cannot read when the request was made: %w", err)
+	}
+	told := c.reporter.Report().Reason == mysqlmember.ReasonExtraTransactions
+	after := before.next(now.ID, now.Has, answers, told)
+	if after.ID != before.ID || after.Answered != before.Answered {
+		if err := durable.WriteJSON(layout.Requested, after); err != nil {
+			return fmt.Errorf("cannot keep when the request was made: %w", err)
+		}
+	}
+	now.Told = after.Told
+	if !answers {
+		now.Unknown = after.Answered && c.left == nil
+		if c.left != nil {
+			now.Has = *c.left
+		}
+	}
+	return nil
 }
 
 // Discard the data before the server starts on it, if a request has come so far and the others are still well.
@@ -166,6 +227,12 @@ func (c *Copier) Discard(ctx context.Context) error {
 		return nil
 	}
 	now.ID, now.Last, now.Former = last.ID, last, true
+	// The server has stopped. A program that began since then does not know what the data has, and lets the server say it first.
+	err = c.own(&now)
+	c.left = nil
+	if err != nil {
+		return err
+	}
 	if next, step := decision.CopyAgain(now); step != decision.Discard {
 		c.log.Warn("the data stays", "reason", next.Message)
 		return nil

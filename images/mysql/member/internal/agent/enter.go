@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -84,10 +83,6 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	delete(others, k.names.Name)
 	rec := at.rec
 	initialized := at.common.Initialized != "" || config.Begun
-	if name := k.restoredBy(rec); name != "" && !initialized && own.Empty() {
-		k.say(decision.Entry{Message: fmt.Sprintf("member %s restores a backup, and this one joins it", name)})
-		return decision.Wait, nil
-	}
 	e := decision.Enter(decision.Known{
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
 		Others: peers.Ask(ctx, k.names.Scope, others), Initialized: initialized, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
@@ -102,12 +97,12 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		return decision.Join, k.join(ctx, at, seat, group, own.Empty())
 	case decision.Begin:
 		if !initialized && own.Empty() {
-			if empty, err := k.first(ctx, config, rec); err != nil || !empty {
+			if empty, err := k.first(ctx, config, rec, l.Server); err != nil || !empty {
 				return decision.Wait, err
 			}
 		}
 		if e.Another {
-			group = k.names.AnotherGroup(config.Generation, rec.Begin.Epoch+1)
+			group = layout.AnotherGroup()
 		}
 		return k.claim(ctx, config.Generation, rec, seat, own, group)
 	case decision.Wait:

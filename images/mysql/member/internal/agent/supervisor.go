@@ -116,7 +116,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if s.filling.requested.Load() {
+		if s.filling.Due() {
 			continue
 		}
 		if server.WantsAgain(err) {
@@ -186,7 +186,7 @@ func (s *Supervisor) wait(ctx context.Context, child *process.Child) {
 		case <-child.Done():
 			return
 		case <-s.filling.wake:
-			if s.filling.requested.Load() {
+			if s.filling.Due() {
 				// It is in no group, and has no data worth a handover.
 				child.Stop(syscall.SIGTERM, time.Minute)
 				return

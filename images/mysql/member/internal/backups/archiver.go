@@ -27,7 +27,7 @@ const (
 	// saveLimit and leastRate are how long one log may take: some time, and more when it is large.
 	saveLimit = time.Minute
 	leastRate = 1 << 20
-	// readEvery is how often a standby reads what the archive has, while it waits to remove logs.
+	// readEvery is how often a leader reads what the archive has, and a standby while it waits to remove logs.
 	readEvery = 10 * time.Minute
 	// firstCheck is how long after it became the leader a member looks for missing transactions first.
 	firstCheck = 2 * time.Minute
@@ -56,7 +56,7 @@ func (a *archiver) forget() {
 	a.stanza, a.archived, a.read, a.since = "", gtid.Set{}, time.Time{}, time.Time{}
 }
 
-// follow a change of the role: what the archive has is read again by a new leader.
+// follow a change of the role: what the archive has is read again by a new leader at once.
 func (a *archiver) follow(stanza string, leads bool) {
 	if a.stanza != stanza || leads == a.since.IsZero() {
 		a.stanza, a.read, a.since = stanza, time.Time{}, time.Time{}
@@ -102,10 +102,15 @@ func (a *archiver) rotate(ctx context.Context, h held, atOnce bool) (held, error
 	return a.reader.read(ctx, a.server)
 }
 
+// knows reports whether it is known what the archive has. Nobody but the leader adds to it, so a standby has to read it again.
+func (a *archiver) knows() bool {
+	return !a.read.IsZero() && (!a.since.IsZero() || time.Since(a.read) < 2*readEvery)
+}
+
 // guard what may take long: the context ends with errFull when meanwhile more waits than may.
 func (a *archiver) guard(ctx context.Context, h held, s mysqlmember.Backup) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	archived := a.archived
+	archived, knows := a.archived, a.knows()
 	// A query that is under way when the context ends would cost its session.
 	asking := context.WithoutCancel(ctx)
 	go func() {
@@ -113,7 +118,7 @@ func (a *archiver) guard(ctx context.Context, h held, s mysqlmember.Backup) (con
 			one, end := context.WithTimeout(asking, serverLimit)
 			logs, err := a.server.Logs(one)
 			end()
-			if err == nil && a.full(s, waiting(archived, held{Logs: logs, closed: h.closed, open: h.open})) {
+			if err == nil && a.full(s, knows, waiting(archived, held{Logs: logs, closed: h.closed, open: h.open})) {
 				cancel(errFull)
 			}
 		}
@@ -121,9 +126,10 @@ func (a *archiver) guard(ctx context.Context, h held, s mysqlmember.Backup) (con
 	return ctx, cancel
 }
 
-// bring all closed logs to the archive that have something which it lacks.
+// bring all closed logs to the archive that have something which it lacks. That is read again once in a while: an index may be lost, or removed
+// by an expiry that did not see the last log in it.
 func (a *archiver) bring(ctx context.Context, r Repository, h held) error {
-	if a.read.IsZero() {
+	if time.Since(a.read) >= readEvery {
 		learning, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		if err := a.learn(learning, r, h); err != nil {
@@ -177,13 +183,13 @@ func waiting(archived gtid.Set, h held) int64 {
 }
 
 // full reports whether more waits for the archive than may. Unless the spec has a bound of its own, logs wait as long as the volume has room
-// for them.
-func (a *archiver) full(s mysqlmember.Backup, waits int64) bool {
-	return waits > s.Queue && (!s.UntilLow || a.nearlyFull())
+// for them. So they do as long as it is not known what the archive has, because what seems to wait may be there.
+func (a *archiver) full(s mysqlmember.Backup, knows bool, waits int64) bool {
+	return waits > s.Queue && (!s.UntilLow && knows || a.nearlyFull())
 }
 
 // tidy removes logs that the archive has and no other member needs any more, and while more wait than may the oldest of them. It reports
-// whether it dropped any that the archive lacks.
+// whether it dropped any that the archive lacks, as far as that is known: else what is lost is found once it is.
 func (a *archiver) tidy(ctx context.Context, h held, s mysqlmember.Backup) (dropped bool, err error) {
 	keep := 0
 	for keep < len(h.closed) && h.Expire > 0 && time.Since(h.closed[keep].written) > h.Expire && a.archived.Contains(h.closed[keep].Set) {
@@ -192,16 +198,17 @@ func (a *archiver) tidy(ctx context.Context, h held, s mysqlmember.Backup) (drop
 	if err := a.purge(ctx, h, keep); err != nil {
 		return false, err
 	}
-	waits := waiting(a.archived, h)
-	for i := keep; i < len(h.closed) && a.full(s, waits); i++ {
+	waits, knows := waiting(a.archived, h), a.knows()
+	for i := keep; i < len(h.closed) && a.full(s, knows, waits); i++ {
 		lacks := !a.archived.Contains(h.closed[i].Set)
 		if err := a.purge(ctx, h, i+1); err != nil {
 			return dropped, err
 		}
 		if lacks {
-			dropped = true
+			dropped = knows
 			waits -= h.closed[i].size
-			a.log.Warn("dropped a binary log that the archive lacks, because too many wait", "file", h.closed[i].name, "transactions", h.closed[i].Set.String())
+			a.log.Warn("dropped a binary log that waits for the archive, because too many do", "file", h.closed[i].name,
+				"transactions", h.closed[i].Set.String(), "archive known", knows)
 		}
 	}
 	return dropped, nil
@@ -221,7 +228,7 @@ func (a *archiver) needs(h held, s mysqlmember.Backup) bool {
 		return false
 	}
 	for _, f := range h.closed {
-		if !a.archived.Contains(f.Set) && (h.Expire > 0 && time.Since(f.written) > h.Expire || a.full(s, waiting(a.archived, h))) {
+		if !a.archived.Contains(f.Set) && (h.Expire > 0 && time.Since(f.written) > h.Expire || waiting(a.archived, h) > s.Queue) {
 			return true
 		}
 	}

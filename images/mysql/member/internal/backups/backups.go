@@ -52,7 +52,7 @@ type Repository interface {
 	Logs(ctx context.Context) ([]repository.Log, error)
 	SaveLog(ctx context.Context, path string, l repository.Log) error
 	ReadObject(ctx context.Context, name string, into any) (bool, error)
-	WriteObject(ctx context.Context, name string, value any) error
+	ChangeObject(ctx context.Context, name string, value any, change func() error) error
 }
 
 // A Keeper archives the binary logs of a member and reports how archive and backups are. Nothing else waits for it.
@@ -82,6 +82,8 @@ type Keeper struct {
 	opened     string
 	// key is what is wrong with the key, if anything is.
 	key string
+	// noted last. It counts while the file cannot be read, which is not written then.
+	noted note
 	// last error that was logged.
 	last string
 }
@@ -90,7 +92,7 @@ type Keeper struct {
 func New(server *mysql.Server, names layout.Names, runs, leads func() bool, reporter *report.Reporter, log *slog.Logger) *Keeper {
 	return &Keeper{
 		Server: server, Reporter: reporter, Log: log, Config: layout.ReadConfig, Group: names.GroupName, Runs: runs, Leads: leads,
-		NearlyFull: nearlyFull, Data: mysqlmember.FolderData, Note: layout.Archive, Place: layout.Repository,
+		NearlyFull: func() bool { return nearlyFull(mysqlmember.FolderVolume) }, Data: mysqlmember.FolderData, Note: layout.Archive, Place: layout.Repository,
 		Open: func(ctx context.Context, p repository.Place) (Repository, error) { return repository.Open(ctx, p) },
 	}
 }
@@ -127,14 +129,29 @@ func (k *Keeper) once(ctx context.Context) (time.Duration, error) {
 	if !k.Runs() {
 		return failedEvery, nil // what was known stays
 	}
-	before, err := readNote(k.Note)
+	before, err := k.note()
 	pause, n, kerr := k.keep(ctx, config, before, leads)
-	err = errors.Join(err, kerr)
-	if n != before {
-		err = errors.Join(err, n.write(k.Note))
+	k.noted = n
+	if err == nil && n != before {
+		err = n.write(k.Note)
 	}
+	err = errors.Join(err, kerr)
 	k.write(s, n, leads)
 	return pause, err
+}
+
+// note of how archiving is. A damaged one may have told of a gap, so it counts as one: a backup follows.
+func (k *Keeper) note() (note, error) {
+	n, err := readNote(k.Note)
+	switch {
+	case errors.Is(err, errNote):
+		k.Log.Error("the note of how archiving is counts as one of a gap", "error", err)
+		n = note{}.drops()
+		return n, n.write(k.Note)
+	case err != nil:
+		return k.noted, err
+	}
+	return n, nil
 }
 
 // forget what only a leader knows.
@@ -300,10 +317,10 @@ func content(folder string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// nearlyFull reports whether the volume has little room left, or it is unknown.
-func nearlyFull() bool {
-	u, err := volume.Measure(mysqlmember.FolderVolume)
-	return err != nil || volume.Class("", u.Percent) != volume.DiskOk
+// nearlyFull reports whether a volume has little room left. When that is unknown nothing is dropped for it.
+func nearlyFull(folder string) bool {
+	u, err := volume.Measure(folder)
+	return err == nil && volume.Class("", u.Percent) != volume.DiskOk
 }
 
 // write how backups are to the report. Every member reports what it dropped as a leader; the leader reports everything else.

@@ -61,7 +61,7 @@ func TestArchive(t *testing.T) {
 		if n := m.runs(time.Hour); n != 0 {
 			t.Errorf("an hour without a fact changes the report %d times", n)
 		}
-		if diff := cmp.Diff(map[string]int{"backups": 60}, b.asked()); diff != "" {
+		if diff := cmp.Diff(map[string]int{"backups": 66, "logs": 6}, b.asked()); diff != "" {
 			t.Errorf("an idle hour costs other requests: -want +got:\n%s", diff)
 		}
 		m.runs(25 * time.Hour)
@@ -217,6 +217,46 @@ func TestDropped(t *testing.T) {
 	}
 }
 
+// TestUnknown: a member that does not know what the archive has keeps its logs beyond the bound of the spec, while the volume has room. What it
+// drops then is a gap only if the archive turns out to lack it.
+func TestUnknown(t *testing.T) {
+	cases := map[string]struct {
+		reason               string
+		leads, full, lacking bool
+		files, dropped       bool
+	}{
+		"Leader":  {"The logs of a new leader may be in the archive.", true, false, false, true, false},
+		"Low":     {"A volume without room would stop the writes.", true, true, false, false, false},
+		"Lacking": {"What the archive lacks is missing then.", true, true, true, false, true},
+		"Standby": {"A standby would drop what the leader may be about to lose.", false, false, true, true, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(m *member, b *bucket) {
+				t := m.t
+				m.commit(40)
+				if !tc.lacking {
+					m.runs(3 * time.Minute)
+				}
+				next := newMember(t, newDisk(t, "b", numbers(t, group, 1, 3)), b)
+				next.commit(40)
+				_ = next.Rotate(t.Context())
+				next.leads, next.full, next.config.Backup.Queue = tc.leads, tc.full, 1000
+				b.away = errors.New("away")
+				next.runs(time.Hour)
+				if got := strings.HasPrefix(next.names(), "1 "); got != tc.files || next.backup().Dropped != "" {
+					t.Errorf("%s The files %s are left, and it reports %+v", tc.reason, next.names(), next.backup())
+				}
+				b.away, next.leads = nil, true
+				next.runs(10 * time.Minute)
+				if got := next.backup(); (got.Dropped != "") != tc.dropped || got.Archive != members.ArchiveOK {
+					t.Errorf("%s With %q in the archive it reports %+v", tc.reason, b.has(), got)
+				}
+			})
+		})
+	}
+}
+
 // TestOff: while backups are off the server removes its logs. Only what it removed is missing later.
 func TestOff(t *testing.T) {
 	for name, removed := range map[string]bool{"Short": false, "Long": true} {
@@ -366,7 +406,8 @@ func TestVanished(t *testing.T) {
 
 // TestEarliest: a restore to the time that the report shows is never before the first backup.
 func TestEarliest(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		second := time.Now().Truncate(time.Second)
 		for _, tc := range []struct{ ended, want time.Time }{{second, second}, {second.Add(time.Millisecond), second.Add(time.Second)}} {
 			b.backups[0].Ended = tc.ended
@@ -380,12 +421,63 @@ func TestEarliest(t *testing.T) {
 
 // TestGroup: the stanza is told of a group that took the place of the first one, whose backups it would refuse otherwise.
 func TestGroup(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		first := b.claimed[0]
 		m.disk.logs.Group = "4f22fa47-71ca-11e1-9e33-c80aa9429562"
 		m.runs(time.Minute)
 		if diff := cmp.Diff([2]string{first, m.disk.logs.Group}, b.claimed); diff != "" || first == "" || b.asked()["claim"] != 1 {
 			t.Errorf("the stanza is claimed once: -want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestIndexLost: a leader adds again what the archive has lost, as long as it has the logs.
+func TestIndexLost(t *testing.T) {
+	each(t, func(m *member, b *bucket) {
+		b.logs = nil
+		m.runs(readEvery + leadEvery)
+		if got := m.backup(); b.has() != group+":1-3" || got.Dropped != "" || got.Archive != members.ArchiveOK {
+			t.Errorf("with %q in the archive it reports %+v", b.has(), got)
+		}
+	})
+}
+
+// TestNearlyFull: a volume that cannot be measured makes nobody drop logs.
+func TestNearlyFull(t *testing.T) {
+	if nearlyFull(filepath.Join(t.TempDir(), "none")) {
+		t.Error("a volume that cannot be measured is nearly full")
+	}
+}
+
+// TestNote: a gap that was told of is not forgotten with the file that tells of it.
+func TestNote(t *testing.T) {
+	each(t, func(m *member, _ *bucket) {
+		told := note{Dropped: new(time.Now().UTC().Truncate(time.Second))}
+		if err := told.write(m.keeper.Note); err != nil {
+			t.Fatal(err)
+		}
+		m.runs(time.Minute)
+		if got := m.backup().Dropped; got != stamp(told.Dropped) {
+			t.Fatalf("it reports the gap %q", got)
+		}
+		// A folder cannot be read, nor written over.
+		away := m.keeper.Note + ".away"
+		if err := errors.Join(os.Rename(m.keeper.Note, away), os.Mkdir(m.keeper.Note, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		m.runs(time.Minute)
+		if got := m.backup(); got.Dropped != stamp(told.Dropped) || got.Archive != members.ArchiveOK {
+			t.Errorf("while the file cannot be read it reports %+v", got)
+		}
+		if err := errors.Join(os.Remove(m.keeper.Note), os.WriteFile(m.keeper.Note, []byte(`{"dropped":"20`), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		m.runs(time.Minute)
+		first := m.backup().Dropped
+		m.runs(time.Hour)
+		if got := m.backup().Dropped; first == "" || got != first {
+			t.Errorf("with half a file it reports the gap %q, and an hour later %q", first, got)
 		}
 	})
 }
@@ -402,7 +494,7 @@ func TestVerification(t *testing.T) {
 		}
 		b.asked()
 		m.runs(time.Hour)
-		if diff := cmp.Diff(map[string]int{"backups": 60, "read verification/orders-1": 60}, b.asked()); diff != "" {
+		if diff := cmp.Diff(map[string]int{"backups": 66, "logs": 6, "read verification/orders-1": 60}, b.asked()); diff != "" {
 			t.Errorf("an idle hour costs other requests: -want +got:\n%s", diff)
 		}
 		m.config.Backup.Verify = nil
@@ -454,6 +546,28 @@ func TestPoints(t *testing.T) {
 		other.runs(time.Minute)
 		if got := other.backup(); !strings.Contains(got.RestorePointWait, "choose another name") || len(other.keeper.Reporter.Report().RestorePoints) != 0 {
 			t.Errorf("another generation reports %+v", got)
+		}
+	})
+}
+
+// TestPointsOfTwo: what another leader wrote down since this one read the restore points stays.
+func TestPointsOfTwo(t *testing.T) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
+		m.config.Backup.RestorePoint = "v1"
+		m.runs(2 * time.Minute)
+		next := newMember(t, newDisk(t, "b", m.logs.Executed), b)
+		next.config.Backup.RestorePoint = "v2"
+		next.runs(2 * time.Minute)
+		m.logs.Executed = next.logs.Executed
+		m.config.Backup.RestorePoint = "v3"
+		m.runs(2 * time.Minute)
+		var names []string
+		for _, p := range m.keeper.Reporter.Report().RestorePoints {
+			names = append(names, p.Name)
+		}
+		if got := strings.Join(names, " "); got != "v1 v2 v3" || m.backup().RestorePointWait != "" {
+			t.Errorf("it has %q, and reports %+v", got, m.backup())
 		}
 	})
 }

@@ -231,8 +231,11 @@ func (b *bucket) ReadObject(_ context.Context, name string, into any) (bool, err
 	return true, json.Unmarshal(raw, into)
 }
 
-func (b *bucket) WriteObject(_ context.Context, name string, value any) error {
-	if err := b.request("write " + name); err != nil {
+func (b *bucket) ChangeObject(ctx context.Context, name string, value any, change func() error) error {
+	if _, err := b.ReadObject(ctx, name, value); err != nil {
+		return err
+	}
+	if err := errors.Join(change(), b.request("write "+name)); err != nil {
 		return err
 	}
 	var err error

@@ -3,7 +3,9 @@
 package backups
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"time"
 
@@ -20,10 +22,18 @@ type note struct {
 	Dropped *time.Time `json:"dropped,omitempty"`
 }
 
-// readNote from a file. Without one all was well.
+// errNote: the file is there, and is no note.
+var errNote = errors.New("it is damaged")
+
+// readNote from a file. Without one all was well. The error is errNote when the file is damaged.
 func readNote(file string) (note, error) {
 	var n note
-	if _, err := durable.ReadJSON(file, &n); err != nil {
+	_, err := durable.ReadJSON(file, &n)
+	var unreadable *fs.PathError
+	if err != nil && !errors.As(err, &unreadable) {
+		err = fmt.Errorf("%w: %w", errNote, err)
+	}
+	if err != nil {
 		return note{}, fmt.Errorf("cannot read how archiving is: %w", err)
 	}
 	return n, nil

@@ -113,9 +113,15 @@ func (p *points) write(ctx context.Context, k *Keeper, r Repository, h held) err
 		}
 		p.made.LSN = before.String()
 	}
-	all := append(slices.Clone(p.all), *p.made)
-	all = all[max(0, len(all)-keptPoints):]
-	if err := r.WriteObject(ctx, layout.RestorePoints, all); err != nil {
+	// Another member may have been the leader meanwhile, and have added some. The first one of a name counts.
+	var all []point
+	if err := r.ChangeObject(ctx, layout.RestorePoints, &all, func() error {
+		if !slices.ContainsFunc(all, func(one point) bool { return one.Name == p.made.Name }) {
+			all = append(all, *p.made)
+		}
+		all = all[max(0, len(all)-keptPoints):]
+		return nil
+	}); err != nil {
 		return err
 	}
 	p.all, p.made = all, nil

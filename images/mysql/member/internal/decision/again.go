@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
 // Again is what a member has to know to be copied again from its group, as a person requested.
@@ -19,6 +20,12 @@ type Again struct {
 	// Name of the member, and Own what it is in its group; zero when its server does not answer.
 	Name string
 	Own  Peer
+	// Has are the transactions of the data. Unknown reports that nobody can say which ones it has by now, because the server answered after
+	// the request, and does not any more.
+	Has     gtid.Set
+	Unknown bool
+	// Told are transactions that the person knew of who made this request: that the group lacks them was reported before it.
+	Told gtid.Set
 	// Others that answered, by name, and Count how many others there are.
 	Others map[string]Member
 	Count  int
@@ -44,6 +51,8 @@ const (
 //
 // The data is removed only once the member is in no group, the record of the group does not count on it, and more than half of the others
 // prove that they have a majority: so all that was acknowledged is there, and an outage of all members does not wait for what was removed.
+// After an outage the group may have begun with less, as a person decided. So transactions that it lacks are removed only by a request that was
+// made after they were reported.
 func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 	is := func(outcome, message string) members.ReinitializeReport {
 		return members.ReinitializeReport{ID: a.ID, Outcome: outcome, Message: message}
@@ -51,9 +60,11 @@ func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 	copying := is(members.ReinitializeCopying, "it is copied from the group")
 	copied := a.Last.ID == a.ID && a.Last.Outcome == members.ReinitializeCopying && !a.Former
 	proven, counted := 0, false
+	var group gtid.Set
 	for _, o := range a.Others {
 		if o.Proven {
 			proven++
+			group = group.Union(o.Has)
 		}
 		counted = counted || slices.Contains(o.Group, a.Name)
 	}
@@ -72,6 +83,13 @@ func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 		return is(members.ReinitializeWaiting, fmt.Sprintf("more than half of the %d other members have to be in a group with a majority, and %d are", a.Count, proven)), Stay
 	case a.Own.State != "" && a.Own.State != Outside, counted, a.Seated:
 		return is(members.ReinitializeWaiting, "it leaves the group first"), Leave
+	case a.Unknown:
+		return is(members.ReinitializeWaiting, "its server does not answer since this request was made, so that it is unknown whether it has transactions that "+
+			"the group lacks: if nothing of its data is needed, choose another id"), Stay
+	}
+	if extra := a.Has.Minus(group).Minus(a.Told); !extra.Empty() {
+		return is(members.ReinitializeWaiting, fmt.Sprintf("it has transactions that the group does not have, which was not known when this request was made: %s. "+
+			"Save from it what is needed, then choose another id", extra)), Stay
 	}
 	return copying, Discard
 }

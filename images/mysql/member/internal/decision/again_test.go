@@ -8,12 +8,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
 func TestCopyAgain(t *testing.T) {
 	grouped := func(proven bool, names ...string) Member { return Member{State: Grouped, Proven: proven, Group: names} }
 	both := map[string]Member{"a": grouped(true, "a", "b", "c"), "c": grouped(true, "a", "b", "c")}
 	without := map[string]Member{"a": grouped(true, "a", "c"), "c": grouped(true, "a", "c")}
+	of := func(m Member, numbers string) Member {
+		m.Has = member("", "", numbers).Has
+		return m
+	}
+	has := func(numbers string) gtid.Set { return member("", "", numbers).Has }
+	outside := Peer{State: Outside}
+	ahead := map[string]Member{"a": of(grouped(true, "a", "c"), "1-7"), "c": of(grouped(true, "a", "c"), "1-9")}
 	secondary, primary := Peer{State: Online, Role: Secondary}, Peer{State: Online, Role: Primary}
 	begun := members.ReinitializeReport{ID: "1", Outcome: members.ReinitializeCopying, Message: "it is copied from the group"}
 	for name, tc := range map[string]struct {
@@ -41,6 +49,13 @@ func TestCopyAgain(t *testing.T) {
 		"Done":       {"A new copy is in the group.", Again{Own: secondary, Others: both, Count: 2, Seated: true, Last: begun}, members.ReinitializeDone, Stay},
 		"Promoted":   {"A new copy may be needed at once.", Again{Own: primary, Last: begun}, members.ReinitializeDone, Stay},
 		"Next":       {"Another id is another request.", Again{Own: secondary, Others: both, Count: 2, Last: members.ReinitializeReport{ID: "0", Outcome: members.ReinitializeDone}}, members.ReinitializeWaiting, Leave},
+		"Behind":     {"The others have all of it.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-9")}, members.ReinitializeCopying, Discard},
+		"Extra":      {"It waited, and an outage has made its data the only copy of something since.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12")}, members.ReinitializeWaiting, Stay},
+		"ExtraAgain": {"Also after it was decided.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12"), Last: begun, Former: true}, members.ReinitializeWaiting, Stay},
+		"Told":       {"A person requests it who was told.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12"), Told: has("1-12")}, members.ReinitializeCopying, Discard},
+		"ToldLess":   {"And was told of all.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12"), Told: has("1-11")}, members.ReinitializeWaiting, Stay},
+		"Fenced":     {"What a member without a majority has is not the group's.", Again{Own: outside, Others: map[string]Member{"a": of(grouped(true, "a", "c"), "1-7"), "c": of(grouped(true, "a", "c"), "1-7"), "d": of(grouped(false, "d"), "1-9")}, Count: 3, Has: has("1-9")}, members.ReinitializeWaiting, Stay},
+		"Unknown":    {"Its server was well when it was requested, and ended with who knows what.", Again{Others: ahead, Count: 2, Unknown: true}, members.ReinitializeWaiting, Stay},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.again.ID, tc.again.Name = "1", "b"

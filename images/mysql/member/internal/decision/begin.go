@@ -141,10 +141,22 @@ func Enter(k Known) Entry {
 	case k.Name:
 		return Entry{What: Begin, Another: true}
 	case "":
+		if name := k.restores(); name != "" {
+			return wait(members.ReasonWaitingForFormerLeader, fmt.Sprintf("member %s restores a backup, and this one joins it. Only if %[1]s is lost for good, choose "+
+				"another member to restore it: annotate the ConfigMap that ends with -config with %s=<member>@%d", name, AnnotationBeginFrom, k.Epoch))
+		}
 		return k.begin()
 	default:
 		return wait(members.ReasonWaitingForFormerLeader, fmt.Sprintf("member %s begins, as was decided, and this one joins it", accepted))
 	}
+}
+
+// restores is another member that claimed to restore the backup that the Database begins with; "" when none did, or there is data.
+func (k Known) restores() string {
+	if k.Initialized || !k.Own.Has.Empty() || len(k.View) != 1 || k.View[0].Server != "" || k.View[0].Name == k.Name {
+		return ""
+	}
+	return k.View[0].Name
 }
 
 // accepted member to begin with; "" while no person decided about this outage.
@@ -155,7 +167,7 @@ func (k Known) accepted() string {
 	}
 	_, answers := k.Others[name]
 	known := func(s Seat) bool { return s.Name == name }
-	if !answers && !slices.ContainsFunc(k.seats(), known) {
+	if !answers && name != k.Name && !slices.ContainsFunc(k.seats(), known) {
 		return ""
 	}
 	return name

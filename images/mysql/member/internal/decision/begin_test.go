@@ -236,6 +236,31 @@ func TestEnter(t *testing.T) {
 			Known{Own: member("a", Offline, "1-9"), Blind: true, Others: map[string]Member{"b": member("b", Offline, "1-8"), "c": member("c", Offline, "1-9")}},
 			Wait, members.ReasonWaitingForMembers,
 		},
+		"Restoring": {
+			"Another member restores the backup that the Database begins with.",
+			Known{Own: member("a", Offline, ""), View: []Seat{{Name: "b"}}, Epoch: 1, Others: map[string]Member{"b": member("b", Starting, "")}},
+			Wait, members.ReasonWaitingForFormerLeader,
+		},
+		"RestoringItself": {
+			"This one does.",
+			Known{Own: member("a", Offline, ""), View: []Seat{{Name: "a"}}, Epoch: 1, Others: map[string]Member{"b": member("b", Offline, "")}},
+			Begin, "",
+		},
+		"Restored": {
+			"That member has begun.",
+			Known{Own: member("a", Offline, ""), View: []Seat{{Name: "b"}}, Epoch: 1, Others: map[string]Member{"b": proven}},
+			Join, "",
+		},
+		"AcceptedForRestore": {
+			"The member that restored is lost, and a person decided for this one, which the record does not have.",
+			Known{Own: member("a", Offline, ""), View: []Seat{{Name: "b"}}, Epoch: 1, Accepted: "a@1"},
+			Begin, "",
+		},
+		"AcceptedForOther": {
+			"Or for another one.",
+			Known{Own: member("a", Offline, ""), View: []Seat{{Name: "b"}}, Epoch: 1, Accepted: "c@1", Others: map[string]Member{"c": member("c", Offline, "")}},
+			Wait, members.ReasonWaitingForFormerLeader,
+		},
 		"Accepted": {
 			"A person decided for this one.",
 			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Epoch: 3, Accepted: "a@3"},
@@ -305,6 +330,10 @@ func TestSays(t *testing.T) {
 		"FormerLeaderThere": {
 			Known{Own: member("a", Offline, "1-9"), Leader: "a", View: seats("a", "b"), Others: map[string]Member{"b": lost}, Epoch: 4},
 			[]string{"the data of b is gone", "a is the last leader that was recorded", "begin-from=<member>@4"},
+		},
+		"Restoring": {
+			Known{Own: member("a", Offline, ""), View: []Seat{{Name: "b"}}, Epoch: 7},
+			[]string{"member b restores a backup", "begin-from=<member>@7"},
 		},
 		"FormerLeaderLost": {
 			Known{Own: member("a", Offline, "1-9"), Leader: "b", View: seats("a", "b"), Others: map[string]Member{"b": lost}},

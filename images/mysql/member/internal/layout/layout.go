@@ -45,6 +45,8 @@ const (
 	Former = mysqlmember.FolderData + "/capstan.reinitialize"
 	// Reinitialized is the last request to copy this member again, and what became of it.
 	Reinitialized = mysqlmember.FolderVolume + "/reinitialized.json"
+	// Requested is when this member first saw that request, and what was known then.
+	Requested = mysqlmember.FolderVolume + "/requested.json"
 	// Temporary is for what queries sort and copy.
 	Temporary = mysqlmember.FolderVolume + "/tmp"
 	// Settings is the configuration that the server runs with.
@@ -141,10 +143,9 @@ func (n Names) ServerID(generation int) (uint32, error) {
 // GroupName is the first name of the group of a generation. Each generation has its own, so that two histories never share transaction ids.
 func (n Names) GroupName(generation int) string { return n.group(strconv.Itoa(generation)) }
 
-// AnotherGroup is the name of a group of a generation that begins with less than all transactions, in an epoch.
-func (n Names) AnotherGroup(generation int, epoch int64) string {
-	return n.group(fmt.Sprintf("%d/%d", generation, epoch))
-}
+// AnotherGroup is the name of a group that begins with less than all transactions. No group had it before, also when the record of former ones is
+// lost: two histories would share transaction ids.
+func AnotherGroup() string { return uuid.NewString() }
 
 func (n Names) group(of string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("capstan.dev/"+n.Identity+"/"+of)).String()

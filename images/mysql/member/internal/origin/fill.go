@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -50,8 +51,11 @@ func (f Filler) Fill(ctx context.Context, from mysqlmember.Source) error {
 	if err != nil {
 		return err
 	}
-	// The data of a server that never was in a group takes room that is needed now.
-	if err := os.RemoveAll(mysqlmember.FolderData); err != nil {
+	// The data of a server that never was in a group takes room that is needed now. From the new name on there is none: half of it is worse.
+	if err := os.Rename(mysqlmember.FolderData, layout.Fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot make room for a restore: %w", err)
+	}
+	if err := os.RemoveAll(layout.Fresh); err != nil {
 		return fmt.Errorf("cannot make room for a restore: %w", err)
 	}
 	parameters := server.Parameters(string(base))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/continuity"
@@ -19,7 +20,8 @@ type Retention struct {
 	Days int
 	// Full is how many backups are kept. With 0 Days, at least 1.
 	Full int
-	// Former stanzas, whose backups expire as well. Such a stanza is removed once the current one has all that the retention promises.
+	// Former stanzas, whose backups expire as well. Such a stanza is removed once the current one has all that the retention promises: its backups
+	// at once, and its logs a day later, which a restore that runs may need.
 	Former []string
 }
 
@@ -87,20 +89,43 @@ func times(all []manifest) []time.Time {
 }
 
 func (r *Repository) expireFormer(ctx context.Context, former string, keep Retention, covered bool, now time.Time) error {
+	all, err := r.complete(ctx, former)
+	if err != nil {
+		return err
+	}
 	if !covered {
-		all, err := r.complete(ctx, former)
-		if err != nil {
-			return err
-		}
 		return r.expire(ctx, former, all, keep.kept(times(all), now), now)
 	}
-	// Manifests are first: from then on nothing of it counts.
-	for _, prefix := range []string{r.key("backup", former) + "/", r.key("log", former) + "/", r.key("copy", former) + "/"} {
+	// Manifests are first: from then on nothing of it counts, and no restore of it begins. One that runs locks the copies, and then needs logs.
+	if err := r.expire(ctx, former, all, 0, now); err != nil {
+		return err
+	}
+	since, err := r.ended(ctx, former, now)
+	if err != nil || now.Sub(since) < day {
+		return err
+	}
+	for _, prefix := range []string{r.key("log", former) + "/", r.key("copy", former) + "/"} {
 		if err := r.objects.removeAll(ctx, prefix); err != nil {
 			return fmt.Errorf("cannot remove the stanza %s: %w", former, err)
 		}
 	}
 	return r.objects.remove(ctx, r.key("stanza", former+".json"))
+}
+
+// ended since when a stanza has no backups, as is written down in the object that names its group; zero when there is no such stanza.
+func (r *Repository) ended(ctx context.Context, stanza string, now time.Time) (time.Time, error) {
+	var has struct {
+		owner
+
+		Ended time.Time `json:"ended,omitzero"`
+	}
+	key := r.key("stanza", stanza+".json")
+	found, err := r.objects.readJSON(ctx, key, &has)
+	if err == nil && found && has.Ended.IsZero() {
+		has.Ended = now.UTC()
+		err = r.objects.writeJSON(ctx, key, has)
+	}
+	return has.Ended, err
 }
 
 // expire all but the last backups of a stanza.
@@ -122,7 +147,7 @@ func (r *Repository) expire(ctx context.Context, stanza string, all []manifest, 
 	return nil
 }
 
-// unfinished is how long a snapshot may be without its manifest, which is written right after it.
+// unfinished is how long a snapshot may be without its manifest, which is written right after it. To save it may take many hours, which do not count.
 const unfinished = time.Hour
 
 // expireCopies forgets snapshots without a manifest: of backups that expired, and of ones that did not come to their end.
@@ -138,7 +163,7 @@ func (r *Repository) expireCopies(ctx context.Context, stanza string, kept []man
 	}
 	var ids []string
 	for _, s := range all {
-		if !slices.ContainsFunc(kept, func(m manifest) bool { return m.Snapshot == s.ID }) && s.Time.Before(now.Add(-unfinished)) {
+		if !slices.ContainsFunc(kept, func(m manifest) bool { return m.Snapshot == s.ID }) && s.ended().Before(now.Add(-unfinished)) {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -156,7 +181,8 @@ func needed(l Log, backups []manifest) bool {
 	})
 }
 
-// expireLogs removes logs that no backup needs, an index at a time. The one that a server may be adding to stays.
+// expireLogs removes logs that no backup needs, an index at a time. The ones that a server may be adding to stay. One that begins to add to an
+// index at this very moment learns of its loss when it reads what the archive has, and adds the log again.
 func (r *Repository) expireLogs(ctx context.Context, stanza string, backups []manifest, now time.Time) error {
 	folders, err := r.objects.list(ctx, r.key("log", stanza)+"/", true)
 	if err != nil {
@@ -172,7 +198,9 @@ func (r *Repository) expireLogs(ctx context.Context, stanza string, backups []ma
 			return err
 		}
 		for i, e := range indexes {
-			if i == len(indexes)-1 && e.written.After(now.Add(-day)) {
+			// A server that copied data began its logs again, with another base name: each has a last index.
+			last := i == len(indexes)-1 || base(indexes[i+1].key) != base(e.key)
+			if last && e.written.After(now.Add(-day)) {
 				continue
 			}
 			logs, err := r.index(ctx, e)
@@ -182,14 +210,21 @@ func (r *Repository) expireLogs(ctx context.Context, stanza string, backups []ma
 			if slices.ContainsFunc(logs, func(l Log) bool { return needed(l, backups) }) {
 				continue
 			}
-			// The index is last: what is still listed after an interruption is removed the next time.
 			if err := each(logs, func(_ int, l Log) error { return r.objects.remove(ctx, folder.key+l.File+s.suffix()) }); err != nil {
 				return err
 			}
-			if err := r.objects.remove(ctx, e.key); err != nil {
+			// The index is last: what is still listed after an interruption is removed the next time. So it is when a server has just added to it.
+			same, err := r.objects.same(ctx, e)
+			if err == nil && same {
+				err = r.objects.remove(ctx, e.key)
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
 }
+
+// base name of the logs in an index.
+func base(index string) string { return index[:strings.LastIndexByte(index, '-')+1] }

@@ -67,18 +67,42 @@ func openBucket(c bucket.Connection) (*objects, error) {
 
 // get an object. It reports whether there is one.
 func (o *objects) get(ctx context.Context, key string) (io.ReadCloser, bool, error) {
+	body, _, found, err := o.tagged(ctx, key)
+	return body, found, err
+}
+
+// tagged object, with the tag that it has.
+func (o *objects) tagged(ctx context.Context, key string) (body io.ReadCloser, tag string, found bool, err error) {
 	out, err := o.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &o.bucket, Key: &key})
 	switch {
 	case refused(err, "NoSuchKey", "NotFound"):
-		return nil, false, nil
+		return nil, "", false, nil
 	case err != nil:
-		return nil, false, fmt.Errorf("cannot read %s in %s: %w", key, o.place, plain(err))
+		return nil, "", false, fmt.Errorf("cannot read %s in %s: %w", key, o.place, plain(err))
 	}
-	return out.Body, true, nil
+	return out.Body, aws.ToString(out.ETag), true, nil
 }
 
 // put an object. With once it is not written over another one, and put reports whether it was written.
 func (o *objects) put(ctx context.Context, key string, content io.ReadSeeker, once bool) (bool, error) {
+	in := &s3.PutObjectInput{}
+	if once {
+		in.IfNoneMatch = aws.String("*")
+	}
+	return o.putIf(ctx, in, key, content)
+}
+
+// replace an object that has this tag, or make it where there was none, with "". It reports whether it was written: not when another program
+// has written it meanwhile.
+func (o *objects) replace(ctx context.Context, key, tag string, content io.ReadSeeker) (bool, error) {
+	if tag == "" {
+		return o.put(ctx, key, content, true)
+	}
+	return o.putIf(ctx, &s3.PutObjectInput{IfMatch: &tag}, key, content)
+}
+
+// putIf the conditions of a request hold.
+func (o *objects) putIf(ctx context.Context, in *s3.PutObjectInput, key string, content io.ReadSeeker) (bool, error) {
 	sum := md5.New() //nolint:gosec // Buckets that are locked ask for it.
 	_, err := io.Copy(sum, content)
 	if err == nil {
@@ -87,15 +111,17 @@ func (o *objects) put(ctx context.Context, key string, content io.ReadSeeker, on
 	if err != nil {
 		return false, fmt.Errorf("cannot read what to write to %s: %w", key, err)
 	}
-	in := &s3.PutObjectInput{
-		Bucket: &o.bucket, Key: &key, Body: content, ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum.Sum(nil))),
-	}
-	if once {
-		in.IfNoneMatch = aws.String("*")
-	}
+	in.Bucket, in.Key, in.Body, in.ContentMD5 = &o.bucket, &key, content, aws.String(base64.StdEncoding.EncodeToString(sum.Sum(nil)))
 	_, err = o.api.PutObject(ctx, in)
+	if in.IfMatch != nil && refused(err, "NotImplemented") {
+		// Not all servers know this condition. What was read a moment ago is still what is there, but for a very rare coincidence.
+		in.IfMatch = nil
+		if _, err = content.Seek(0, io.SeekStart); err == nil {
+			_, err = o.api.PutObject(ctx, in)
+		}
+	}
 	switch {
-	case once && refused(err, "PreconditionFailed", "ConditionalRequestConflict"):
+	case (in.IfMatch != nil || in.IfNoneMatch != nil) && refused(err, "PreconditionFailed", "ConditionalRequestConflict"):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot write %s in %s: %w", key, o.place, plain(err))
@@ -133,6 +159,12 @@ func (o *objects) list(ctx context.Context, prefix string, shallow bool) ([]entr
 	return all, nil
 }
 
+// same reports whether an object is still as it was listed.
+func (o *objects) same(ctx context.Context, e entry) (bool, error) {
+	now, err := o.list(ctx, e.key, false)
+	return len(now) > 0 && now[0] == e, err
+}
+
 // remove an object. One that is not there is no error.
 func (o *objects) remove(ctx context.Context, key string) error {
 	_, err := o.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &o.bucket, Key: &key})
@@ -152,19 +184,25 @@ func (o *objects) removeAll(ctx context.Context, prefix string) error {
 }
 
 func (o *objects) readJSON(ctx context.Context, key string, into any) (bool, error) {
-	body, found, err := o.get(ctx, key)
+	_, found, err := o.readTagged(ctx, key, into)
+	return found, err
+}
+
+// readTagged is readJSON with the tag that the object has.
+func (o *objects) readTagged(ctx context.Context, key string, into any) (tag string, found bool, err error) {
+	body, tag, found, err := o.tagged(ctx, key)
 	if err != nil || !found {
-		return false, err
+		return "", false, err
 	}
 	raw, err := io.ReadAll(body)
 	err = errors.Join(err, body.Close())
 	if err != nil {
-		return false, fmt.Errorf("cannot read %s in %s: %w", key, o.place, plain(err))
+		return "", false, fmt.Errorf("cannot read %s in %s: %w", key, o.place, plain(err))
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return false, fmt.Errorf("cannot understand %s in %s: %w: %w", key, o.place, ErrDamaged, err)
+		return "", false, fmt.Errorf("cannot understand %s in %s: %w: %w", key, o.place, ErrDamaged, err)
 	}
-	return true, nil
+	return tag, true, nil
 }
 
 func (o *objects) writeJSON(ctx context.Context, key string, value any) error {

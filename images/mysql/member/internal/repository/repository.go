@@ -14,7 +14,9 @@
 package repository
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -43,6 +45,8 @@ var (
 	ErrDamaged = errors.New("it is damaged")
 	// ErrNotFound: there is no such backup or binary log.
 	ErrNotFound = errors.New("the repository has none of that name")
+	// ErrChanged: another program has changed the object at this moment. The next try reads it again.
+	ErrChanged = errors.New("another program has just changed it")
 	// ErrBusy: another program uses the copies of the stanza, or one that was killed did less than half an hour ago.
 	ErrBusy = errors.New("another backup or restore uses the copies")
 )
@@ -318,4 +322,29 @@ func (r *Repository) WriteObject(ctx context.Context, name string, v any) error 
 		return err
 	}
 	return r.objects.writeJSON(ctx, r.key("capstan", name+".json"), v)
+}
+
+// ChangeObject reads the JSON of a small object into a pointer, as ReadObject does, lets a function change the value, and writes it. The error is
+// ErrChanged, and nothing is written, when another program has written the object meanwhile.
+func (r *Repository) ChangeObject(ctx context.Context, name string, v any, change func() error) error {
+	if _, err := r.sealed(ctx, true); err != nil {
+		return err
+	}
+	key := r.key("capstan", name+".json")
+	tag, _, err := r.objects.readTagged(ctx, key, v)
+	if err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("cannot write %s in %s: %w", key, r.objects.place, err)
+	}
+	written, err := r.objects.replace(ctx, key, tag, bytes.NewReader(raw))
+	if err == nil && !written {
+		err = fmt.Errorf("cannot write %s in %s: %w", key, r.objects.place, ErrChanged)
+	}
+	return err
 }

@@ -239,6 +239,12 @@ func TestBackups(t *testing.T) {
 			if err := next.Expire(ctx, Retention{Full: 1, Former: []string{"orders-1", "orders-2"}}, time.Now()); err != nil {
 				t.Fatal(err)
 			}
+			if all, err := r.Backups(ctx); err != nil || len(all) != 0 {
+				t.Errorf("the former stanza is needed no more, and has %+v: %v", all, err)
+			}
+			if err := next.Expire(ctx, Retention{Full: 1, Former: []string{"orders-1", "orders-2"}}, time.Now().Add(25*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
 			for _, key := range f.keys("") {
 				if strings.Contains(key, "orders-1") {
 					t.Errorf("%s is left of a stanza that was removed", key)

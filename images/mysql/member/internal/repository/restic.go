@@ -54,12 +54,23 @@ func (r *Repository) copies(stanza string) copies {
 	}
 }
 
-// A snapshot that was saved.
+// A snapshot that was saved. Time is when that began, and the Summary has when it ended.
 type snapshot struct {
-	ID    string    `json:"id"`
-	Time  time.Time `json:"time"`
-	Size  int64     `json:"size"`
-	Added int64     `json:"added"`
+	ID      string    `json:"id"`
+	Time    time.Time `json:"time"`
+	Summary struct {
+		Ended time.Time `json:"backup_end"`
+	} `json:"summary"`
+	Size  int64 `json:"size"`
+	Added int64 `json:"added"`
+}
+
+// ended is when it was whole.
+func (s snapshot) ended() time.Time {
+	if s.Summary.Ended.After(s.Time) {
+		return s.Summary.Ended
+	}
+	return s.Time
 }
 
 // save a folder. Files are always read: a new copy has new files. What they share with the last copy is not sent again.
