@@ -424,9 +424,9 @@ func TestGroup(t *testing.T) {
 	each(t, func(m *member, b *bucket) {
 		t := m.t
 		first := b.claimed[0]
-		m.disk.logs.Group = "4f22fa47-71ca-11e1-9e33-c80aa9429562"
+		m.logs.Group = "4f22fa47-71ca-11e1-9e33-c80aa9429562"
 		m.runs(time.Minute)
-		if diff := cmp.Diff([2]string{first, m.disk.logs.Group}, b.claimed); diff != "" || first == "" || b.asked()["claim"] != 1 {
+		if diff := cmp.Diff([2]string{first, m.logs.Group}, b.claimed); diff != "" || first == "" || b.asked()["claim"] != 1 {
 			t.Errorf("the stanza is claimed once: -want +got:\n%s", diff)
 		}
 	})

@@ -137,16 +137,18 @@ func (t Target) plan(b repository.Backup, order []repository.Log, has gtid.Set, 
 		}
 		p.Logs = t.Point.toward(b, order)
 		return p, nil
+	case gap != nil && (t.At == nil || !gap.From.After(*t.At)):
+		// What was committed before the moment may be behind the gap.
+		return Plan{}, gap
 	case t.At == nil:
-		if gap != nil {
-			return Plan{}, gap
-		}
 		return p, nil
 	}
-	// What was committed before the moment may be behind the gap.
-	if gap != nil && !gap.From.After(*t.At) {
-		return Plan{}, gap
-	}
+	return p.until(has, gap, backups)
+}
+
+// until a time. It is refused if what was archived does not reach it.
+func (p Plan) until(has gtid.Set, gap *Gap, backups []repository.Backup) (Plan, error) {
+	t, b, order := p.Target, p.Backup, p.Logs
 	// What begins after the moment is not needed, and shows that all before it is there. A later log may have something from before it.
 	after := func(l repository.Log) bool { return l.First.After(*t.At) }
 	if slices.ContainsFunc(order, after) {
