@@ -232,7 +232,8 @@ func TestUnknown(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, m *member, b *bucket) {
+			each(t, func(m *member, b *bucket) {
+				t := m.t
 				m.commit(40)
 				if !tc.lacking {
 					m.runs(3 * time.Minute)
@@ -405,7 +406,8 @@ func TestVanished(t *testing.T) {
 
 // TestIndexLost: a leader adds again what the archive has lost, as long as it has the logs.
 func TestIndexLost(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		b.logs = nil
 		m.runs(readEvery + leadEvery)
 		if got := m.backup(); b.has() != group+":1-3" || got.Dropped != "" || got.Archive != members.ArchiveOK {
@@ -423,7 +425,8 @@ func TestNearlyFull(t *testing.T) {
 
 // TestNote: a gap that was told of is not forgotten with the file that tells of it.
 func TestNote(t *testing.T) {
-	each(t, func(t *testing.T, m *member, _ *bucket) {
+	each(t, func(m *member, _ *bucket) {
+		t := m.t
 		told := note{Dropped: new(time.Now().UTC().Truncate(time.Second))}
 		if err := told.write(m.keeper.Note); err != nil {
 			t.Fatal(err)
@@ -523,7 +526,8 @@ func TestPoints(t *testing.T) {
 
 // TestPointsOfTwo: what another leader wrote down since this one read the restore points stays.
 func TestPointsOfTwo(t *testing.T) {
-	each(t, func(t *testing.T, m *member, b *bucket) {
+	each(t, func(m *member, b *bucket) {
+		t := m.t
 		m.config.Backup.RestorePoint = "v1"
 		m.runs(2 * time.Minute)
 		next := newMember(t, newDisk(t, "b", m.logs.Executed), b)
