@@ -143,23 +143,23 @@ func TestSight(t *testing.T) {
 		return s
 	}
 	cases := map[string]struct {
-		reason        string
-		before        sight
-		id            string
-		answers, told bool
-		want          sight
+		reason            string
+		before            sight
+		id                string
+		answers, reported bool
+		want              sight
 	}{
-		"First":  {"Nothing was reported.", sight{}, "1", true, false, sight{ID: "1", Answered: true}},
-		"Told":   {"It was reported.", sight{}, "1", true, true, sight{ID: "1", Told: set("1-9"), Answered: true}},
-		"Later":  {"It was reported after the request.", sight{ID: "1", Answered: true}, "1", true, true, sight{ID: "1", Answered: true}},
-		"Again":  {"Another request was made with that knowledge.", sight{ID: "1", Answered: true}, "2", true, true, sight{ID: "2", Told: set("1-9"), Answered: true}},
-		"Broken": {"The server did not answer at the request, nor since.", sight{ID: "1", Answered: true}, "2", false, false, sight{ID: "2"}},
-		"Back":   {"It did so since.", sight{ID: "2"}, "2", true, false, sight{ID: "2", Answered: true}},
-		"Gone":   {"And does not any more.", sight{ID: "2", Answered: true}, "2", false, false, sight{ID: "2", Answered: true}},
+		"First":    {"Nothing was reported.", sight{}, "1", true, false, sight{ID: "1", Answered: true}},
+		"Reported": {"It was reported.", sight{}, "1", true, true, sight{ID: "1", Reported: set("1-9"), Answered: true}},
+		"Later":    {"It was reported after the request.", sight{ID: "1", Answered: true}, "1", true, true, sight{ID: "1", Answered: true}},
+		"Again":    {"Another request was made with that knowledge.", sight{ID: "1", Answered: true}, "2", true, true, sight{ID: "2", Reported: set("1-9"), Answered: true}},
+		"Broken":   {"The server did not answer at the request, nor since.", sight{ID: "1", Answered: true}, "2", false, false, sight{ID: "2"}},
+		"Back":     {"It did so since.", sight{ID: "2"}, "2", true, false, sight{ID: "2", Answered: true}},
+		"Gone":     {"And does not any more.", sight{ID: "2", Answered: true}, "2", false, false, sight{ID: "2", Answered: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tc.before.next(tc.id, set("1-9"), tc.answers, tc.told)
+			got := tc.before.next(tc.id, set("1-9"), tc.answers, tc.reported)
 			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b gtid.Set) bool { return a.String() == b.String() })); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}

@@ -54,19 +54,19 @@ type Copier struct {
 // A sight of a request is what this volume knows of the moment when its member first saw the request.
 type sight struct {
 	ID string `json:"id"`
-	// Told are the transactions that the data had, if it was reported by then that the group lacks some of them.
-	Told gtid.Set `json:"told"`
+	// Reported are the transactions that the data had, if by then the member reported that the group lacks some of them.
+	Reported gtid.Set `json:"reported"`
 	// Answered reports that the server has answered since then.
 	Answered bool `json:"answered"`
 }
 
-// next sight, of the request that there is now. own is what the data has, if the server answers, and told whether it was reported that the group
-// lacks some of it.
-func (s sight) next(id string, own gtid.Set, answers, told bool) sight {
+// next sight, of the request that there is now. own is what the data has, if the server answers, and reported whether the member
+// reports that the group lacks some of it.
+func (s sight) next(id string, own gtid.Set, answers, reported bool) sight {
 	if s.ID != id {
 		s = sight{ID: id}
-		if told {
-			s.Told = own
+		if reported {
+			s.Reported = own
 		}
 	}
 	s.Answered = s.Answered || answers
@@ -180,14 +180,14 @@ func (c *Copier) own(now *decision.Again) error {
 	if _, err := durable.ReadJSON(layout.Requested, &before); err != nil {
 		return fmt.Errorf("cannot read when the request was made: %w", err)
 	}
-	told := c.reporter.Report().Reason == mysqlmember.ReasonExtraTransactions
-	after := before.next(now.ID, now.Has, answers, told)
+	reported := c.reporter.Report().Reason == mysqlmember.ReasonExtraTransactions
+	after := before.next(now.ID, now.Has, answers, reported)
 	if after.ID != before.ID || after.Answered != before.Answered {
 		if err := durable.WriteJSON(layout.Requested, after); err != nil {
 			return fmt.Errorf("cannot keep when the request was made: %w", err)
 		}
 	}
-	now.Told = after.Told
+	now.Reported = after.Reported
 	if !answers {
 		now.Unknown = after.Answered && c.left == nil
 		if c.left != nil {

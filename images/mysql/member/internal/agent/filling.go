@@ -39,7 +39,7 @@ type Filling struct {
 	log        *slog.Logger
 	// wake is called when it is requested.
 	wake loop.Wakeup
-	// requested is the UUID of the server whose data, which has nothing, is to be replaced.
+	// requested is the UUID of the server whose data, which has no transactions, it replaces.
 	requested atomic.Pointer[string]
 }
 
@@ -59,7 +59,7 @@ func (f *Filling) Due() bool {
 	if err == nil && *server != "" && idOf(string(raw)) == *server {
 		return true
 	}
-	f.log.Warn("did not restore: the data that was to be replaced is there no more", "server", *server, "error", err)
+	f.log.Warn("did not restore: the data that it was requested for is there no more", "server", *server, "error", err)
 	f.requested.CompareAndSwap(server, nil)
 	return false
 }

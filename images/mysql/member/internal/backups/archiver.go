@@ -102,7 +102,7 @@ func (a *archiver) rotate(ctx context.Context, h held, atOnce bool) (held, error
 	return a.reader.read(ctx, a.server)
 }
 
-// knows reports whether it is known what the archive has. Nobody but the leader adds to it, so a standby has to read it again.
+// knows reports whether it is known what the archive has. Only the leader adds to it, so a standby has to read it again.
 func (a *archiver) knows() bool {
 	return !a.read.IsZero() && (!a.since.IsZero() || time.Since(a.read) < 2*readEvery)
 }

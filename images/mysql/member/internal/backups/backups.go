@@ -140,7 +140,7 @@ func (k *Keeper) once(ctx context.Context) (time.Duration, error) {
 	return pause, err
 }
 
-// note of how archiving is. A damaged one may have told of a gap, so it counts as one: a backup follows.
+// note of how archiving is. A damaged one may have had a gap, so it counts as one: a backup follows.
 func (k *Keeper) note() (note, error) {
 	n, err := readNote(k.Note)
 	switch {

@@ -435,6 +435,7 @@ func TestGroup(t *testing.T) {
 // TestIndexLost: a leader adds again what the archive has lost, as long as it has the logs.
 func TestIndexLost(t *testing.T) {
 	each(t, func(m *member, b *bucket) {
+		t := m.t
 		b.logs = nil
 		m.runs(readEvery + leadEvery)
 		if got := m.backup(); b.has() != group+":1-3" || got.Dropped != "" || got.Archive != members.ArchiveOK {
@@ -453,6 +454,7 @@ func TestNearlyFull(t *testing.T) {
 // TestNote: a gap that was told of is not forgotten with the file that tells of it.
 func TestNote(t *testing.T) {
 	each(t, func(m *member, _ *bucket) {
+		t := m.t
 		told := note{Dropped: new(time.Now().UTC().Truncate(time.Second))}
 		if err := told.write(m.keeper.Note); err != nil {
 			t.Fatal(err)

@@ -20,12 +20,12 @@ type Again struct {
 	// Name of the member, and Own what it is in its group; zero when its server does not answer.
 	Name string
 	Own  Peer
-	// Has are the transactions of the data. Unknown reports that nobody can say which ones it has by now, because the server answered after
+	// Has are the transactions of the data. Unknown reports that they are not known, because the server answered after
 	// the request, and does not any more.
 	Has     gtid.Set
 	Unknown bool
-	// Told are transactions that the person knew of who made this request: that the group lacks them was reported before it.
-	Told gtid.Set
+	// Reported are transactions that the person knew of who made this request: that the group lacks them was reported before it.
+	Reported gtid.Set
 	// Others that answered, by name, and Count how many others there are.
 	Others map[string]Member
 	Count  int
@@ -87,7 +87,7 @@ func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 		return is(members.ReinitializeWaiting, "its server does not answer since this request was made, so that it is unknown whether it has transactions that "+
 			"the group lacks: if nothing of its data is needed, choose another id"), Stay
 	}
-	if extra := a.Has.Minus(group).Minus(a.Told); !extra.Empty() {
+	if extra := a.Has.Minus(group).Minus(a.Reported); !extra.Empty() {
 		return is(members.ReinitializeWaiting, fmt.Sprintf("it has transactions that the group does not have, which was not known when this request was made: %s. "+
 			"Save from it what is needed, then choose another id", extra)), Stay
 	}

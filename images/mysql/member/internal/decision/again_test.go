@@ -52,8 +52,8 @@ func TestCopyAgain(t *testing.T) {
 		"Behind":     {"The others have all of it.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-9")}, members.ReinitializeCopying, Discard},
 		"Extra":      {"It waited, and an outage has made its data the only copy of something since.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12")}, members.ReinitializeWaiting, Stay},
 		"ExtraAgain": {"Also after it was decided.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12"), Last: begun, Former: true}, members.ReinitializeWaiting, Stay},
-		"Told":       {"A person requests it who was told.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12"), Told: has("1-12")}, members.ReinitializeCopying, Discard},
-		"ToldLess":   {"And was told of all.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12"), Told: has("1-11")}, members.ReinitializeWaiting, Stay},
+		"Told":       {"A person requests it who was told.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12"), Reported: has("1-12")}, members.ReinitializeCopying, Discard},
+		"ToldLess":   {"And was told of all.", Again{Own: outside, Others: ahead, Count: 2, Has: has("1-12"), Reported: has("1-11")}, members.ReinitializeWaiting, Stay},
 		"Fenced":     {"What a member without a majority has is not the group's.", Again{Own: outside, Others: map[string]Member{"a": of(grouped(true, "a", "c"), "1-7"), "c": of(grouped(true, "a", "c"), "1-7"), "d": of(grouped(false, "d"), "1-9")}, Count: 3, Has: has("1-9")}, members.ReinitializeWaiting, Stay},
 		"Unknown":    {"Its server was well when it was requested, and ended with who knows what.", Again{Others: ahead, Count: 2, Unknown: true}, members.ReinitializeWaiting, Stay},
 	} {

@@ -114,7 +114,7 @@ func (o *objects) putIf(ctx context.Context, in *s3.PutObjectInput, key string, 
 	in.Bucket, in.Key, in.Body, in.ContentMD5 = &o.bucket, &key, content, aws.String(base64.StdEncoding.EncodeToString(sum.Sum(nil)))
 	_, err = o.api.PutObject(ctx, in)
 	if in.IfMatch != nil && refused(err, "NotImplemented") {
-		// Not all servers know this condition. What was read a moment ago is still what is there, but for a very rare coincidence.
+		// Not all servers know this condition. The object was read a moment ago, so that another program rarely comes in between.
 		in.IfMatch = nil
 		if _, err = content.Seek(0, io.SeekStart); err == nil {
 			_, err = o.api.PutObject(ctx, in)
