@@ -44,11 +44,17 @@ type Server interface {
 	Mark(ctx context.Context, server string, number int64) error
 }
 
-// A Repository that logs are brought to.
-type Repository interface {
-	Claim(ctx context.Context, group, present string) error
+// A Catalog of backups. Unreadable says which ones the last Backups left out.
+type Catalog interface {
 	Backups(ctx context.Context) ([]repository.Backup, error)
 	Unreadable() error
+}
+
+// A Repository that logs are brought to.
+type Repository interface {
+	Catalog
+
+	Claim(ctx context.Context, group, present string) error
 	Logs(ctx context.Context) ([]repository.Log, error)
 	SaveLog(ctx context.Context, path string, l repository.Log) error
 	ReadObject(ctx context.Context, name string, into any) (bool, error)

@@ -34,15 +34,16 @@ func (m *memory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Query().Get("list-type") == "2":
 		type object struct {
-			Key, ETag string
+			Key  string `xml:"Key"`
+			ETag string `xml:"ETag"`
 		}
 		var out struct {
 			XMLName  xml.Name `xml:"ListBucketResult"`
-			Contents []object
+			Contents []object `xml:"Contents"`
 		}
 		for key, body := range m.objects {
 			if strings.HasPrefix(key, r.URL.Query().Get("prefix")) {
-				out.Contents = append(out.Contents, object{key, body})
+				out.Contents = append(out.Contents, object{Key: key, ETag: body})
 			}
 		}
 		_ = xml.NewEncoder(w).Encode(out)

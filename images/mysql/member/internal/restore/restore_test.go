@@ -115,16 +115,16 @@ func write(t *testing.T, file string, committed ...time.Time) {
 	t.Helper()
 	event := func(kind byte, body []byte) []byte {
 		out := append(make([]byte, 4), kind, 1, 0, 0, 0)
-		out = binary.LittleEndian.AppendUint32(out, uint32(19+len(body))) //nolint:gosec // It is short.
+		out = binary.LittleEndian.AppendUint32(out, uint32(19+len(body)))
 		return append(append(out, make([]byte, 6)...), body...)
 	}
 	content := append([]byte("\xfebin"), event(15, make([]byte, 100))...)
 	content = append(content, event(35, make([]byte, 8))...)
 	id := uuid.MustParse(group)
 	for i, at := range committed {
-		body := binary.LittleEndian.AppendUint64(append([]byte{0}, id[:]...), uint64(i+1)) //nolint:gosec // It is positive.
+		body := binary.LittleEndian.AppendUint64(append([]byte{0}, id[:]...), uint64(i+1))
 		body = append(body, make([]byte, 17)...)
-		body = append(body, binary.LittleEndian.AppendUint64(nil, uint64(at.UnixMicro()))[:7]...) //nolint:gosec // It is positive.
+		body = append(body, binary.LittleEndian.AppendUint64(nil, uint64(at.UnixMicro()))[:7]...)
 		content = append(content, event(33, body)...)
 	}
 	if err := os.WriteFile(file, content, 0o600); err != nil {
