@@ -61,8 +61,8 @@ type snapshot struct {
 	Summary struct {
 		Ended time.Time `json:"backup_end"`
 	} `json:"summary"`
-	Size  int64     `json:"size"`
-	Added int64     `json:"added"`
+	Size  int64 `json:"size"`
+	Added int64 `json:"added"`
 }
 
 // ended is when it was whole.
