@@ -17,7 +17,7 @@ func fakeRestic(t *testing.T, snapshots, code string) (asked func() string) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\nfor a in \"$@\"; do case $a in\nsnapshots) echo '" + snapshots + "'; exit 0;;\n" +
 		"forget) while [ \"$1\" != forget ]; do shift; done; echo \"$@\" >>" + dir + "/asked; exit " + code + ";;\nesac; done\n"
-	if err := os.WriteFile(filepath.Join(dir, Program), []byte(script), 0o700); err != nil { //nolint:gosec // It is run.
+	if err := os.WriteFile(filepath.Join(dir, Program), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
