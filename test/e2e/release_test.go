@@ -30,7 +30,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
@@ -81,8 +80,6 @@ func TestRelease(t *testing.T) {
 	}
 	within(t, creation, "the Database is Ready", running(d))
 
-	t.Run("ReleasedImages", func(t *testing.T) { releasedImages(t, first) })
-
 	t.Run("UpgradeRestartsNothing", func(t *testing.T) {
 		before := podsOf(t)
 		paste(t, next, upgrade[0])
@@ -102,32 +99,6 @@ func TestRelease(t *testing.T) {
 	})
 
 	t.Run("Remove", func(t *testing.T) { removed(t, next, remove) })
-}
-
-// releasedImages expects that members of the Database run the image of the release, to the byte.
-func releasedImages(t *testing.T, folder string) {
-	images, err := os.ReadFile(filepath.Join(folder, "images.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want string
-	for image := range strings.FieldsSeq(string(images)) {
-		if _, released, ok := strings.Cut(image, "/capstan-dev/postgres:"); ok {
-			want = "ghcr.io/capstan-dev/postgres:" + released
-		}
-	}
-	var pods corev1.PodList
-	if err := kube.List(t.Context(), &pods, client.InNamespace(pageNamespace), client.MatchingLabels{observev1alpha1.LabelDatabase: pageDatabase}); err != nil {
-		t.Fatal(err)
-	}
-	if len(pods.Items) == 0 {
-		t.Fatal("the Database has no pods")
-	}
-	for _, p := range pods.Items {
-		if got := p.Spec.Containers[0].Image; got != want {
-			t.Errorf("pod %s: want image %q, got %q", p.Name, want, got)
-		}
-	}
 }
 
 // changedPackagesAreRefused pushes packages that differ from the released one in one byte: one without a signature, and
