@@ -96,7 +96,7 @@ func TestVerify(t *testing.T) {
 	fails("assertion", members.VerifyAssertion, "assertions[0] in database \"shop\": it does not hold", mysqlmember.Verify{Assertions: []mysqlmember.Assertion{
 		{Database: "shop", SQL: "select count(*) = 3 from ledger"},
 	}})
-	fails("harm", members.VerifyAssertion, "command denied", mysqlmember.Verify{Assertions: []mysqlmember.Assertion{
+	fails("harm", members.VerifyAssertion, "--read-only", mysqlmember.Verify{Assertions: []mysqlmember.Assertion{
 		{Database: "shop", SQL: "delete from ledger"},
 	}})
 	fails("slow", members.VerifySlow, "maxRestoreTime, 1s", mysqlmember.Verify{MaxRestoreSeconds: 1})
