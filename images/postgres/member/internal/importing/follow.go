@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package importing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+)
+
+// begin copies the schema of a database, and subscribes to its rows and changes. It may be called again at any point.
+func (r *run) begin(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+	if phase := r.progress.phases[d.Name]; phase == "" || phase == phaseRestoring {
+		if err := r.restore(ctx, conn, d); err != nil {
+			return err
+		}
+		if err := note(ctx, conn, d, phaseRestored, nil); err != nil {
+			return err
+		}
+	}
+	which := r.named(d.Name)
+	followed, err := r.publish(ctx, d.Source, which, r.progress.tables[d.Name])
+	if err != nil {
+		return err
+	}
+	if err := r.subscribe(ctx, d, which, followed); err != nil {
+		return err
+	}
+	return note(ctx, conn, d, phaseSubscribed, nil)
+}
+
+// restore the schema, unless it is there: it comes all or not, and what tables it has is noted before.
+func (r *run) restore(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+	// A leader that was lost may have left a session that still restores.
+	if err := removeRole(ctx, conn, restorer); err != nil {
+		return err
+	}
+	var by string
+	if err := within(ctx, d.Name, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, occupied).Scan(&by) }); err != nil {
+		return fmt.Errorf("cannot look at what is in database %q: %w", d.Name, err)
+	}
+	if by != "" && r.progress.phases[d.Name] == phaseRestoring {
+		return nil
+	}
+	return r.schema.copy(ctx, d, func(seen []table) error {
+		prints := make([]string, 0, len(seen))
+		for _, t := range seen {
+			prints = append(prints, t.fingerprint())
+		}
+		r.progress.tables[d.Name] = prints
+		return note(ctx, conn, d, phaseRestoring, prints)
+	})
+}
+
+// publish the tables of a database of the source, which have to be the ones that were copied. It returns those that are followed.
+func (r *run) publish(ctx context.Context, from, which string, copied []string) (followed []object, err error) {
+	return followed, r.from.visit(ctx, from, func(ctx context.Context, conn *pgx.Conn) error {
+		now, err := tables(ctx, conn, which)
+		if err != nil {
+			return err
+		}
+		if names := changed(copied, now); len(names) > 0 {
+			return fmt.Errorf("tables of database %q of the source have changed since their schema was copied: %s: undo that there, or make another Database", from, some(names))
+		}
+		names := make([]string, 0, len(now))
+		for _, t := range (&database{Tables: now}).roots(r.config.Skip) {
+			names = append(names, t.object().String())
+		}
+		for _, t := range now {
+			if t.followed() {
+				followed = append(followed, t.object())
+			}
+		}
+		var there bool
+		if err := conn.QueryRow(ctx, "select exists (select from pg_publication where pubname = $1)", which).Scan(&there); err != nil || there {
+			return said(err)
+		}
+		statement := "create publication " + name(which)
+		if len(names) > 0 {
+			statement += " for table " + strings.Join(names, ", ")
+		}
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("cannot publish the tables of database %q of the source: %w", from, said(err))
+		}
+		return nil
+	})
+}
+
+// subscribe to the tables that are followed. What a try before has left is removed first.
+//
+// The publisher names the tables that a subscription writes to. So it is made without being enabled; it has to name exactly what is
+// followed; it belongs to a role that has only the rights of the owner; and each change is applied as the owner of its table.
+//
+// A commit of the worker waits for the other members before the source hears that it was applied. Otherwise a failover could lose what the
+// source keeps no more.
+func (r *run) subscribe(ctx context.Context, d pgmember.ImportDatabase, which string, followed []object) error {
+	return within(ctx, d.Name, func(conn *pgx.Conn) error {
+		owner, err := owner(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if err := dropSubscription(ctx, conn, which); err != nil {
+			return err
+		}
+		if err := r.from.visit(ctx, d.Source, func(ctx context.Context, conn *pgx.Conn) error { return endSlots(ctx, conn, which, r.system) }); err != nil {
+			return fmt.Errorf("cannot drop replication slot %q of the source: %w", which, err)
+		}
+		if err := mayActAs(ctx, conn, applier, owner, " password null connection limit 0"); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, fmt.Sprintf("create subscription %[1]s connection %[2]s publication %[1]s with "+
+			"(enabled = false, slot_name = %[3]s, synchronous_commit = on, password_required = false, run_as_owner = false)",
+			name(which), text(r.from.libpq(d.Source)), text(which))); err != nil {
+			return fmt.Errorf("cannot subscribe to database %q of the source: %w", d.Source, said(err))
+		}
+		if err := r.accept(ctx, conn, d, which, followed); err != nil {
+			return err
+		}
+		if err := all(ctx, conn, "alter subscription "+name(which)+" owner to "+name(applier), "alter subscription "+name(which)+" enable"); err != nil {
+			return fmt.Errorf("cannot enable the subscription of database %q: %w", d.Name, err)
+		}
+		return nil
+	})
+}
+
+// accept what the publisher named as tables: exactly what is followed, and tables of the owner only.
+func (r *run) accept(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, which string, followed []object) error {
+	named, err := objects(ctx, conn, `select n.nspname::text, c.relname::text from pg_subscription_rel s join pg_subscription x on x.oid = s.srsubid
+		join pg_class c on c.oid = s.srrelid join pg_namespace n on n.oid = c.relnamespace where x.subname = $1`, which)
+	if err != nil {
+		return fmt.Errorf("cannot list what is subscribed: %w", err)
+	}
+	own, err := objects(ctx, conn, `select n.nspname::text, c.relname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where c.relkind = 'r' and c.relowner = (select datdba from pg_database where datname = current_database())`+notOfExtension)
+	if err != nil {
+		return fmt.Errorf("cannot list tables of database %q: %w", d.Name, err)
+	}
+	var problem error
+	if foreign := without(named, own); len(foreign) > 0 {
+		problem = fmt.Errorf("publication %q of the source has what is no table of the owner of database %q: %s: nothing is copied", which, d.Name, some(foreign))
+	} else if other := append(without(named, followed), without(followed, named)...); len(other) > 0 {
+		problem = fmt.Errorf("publication %q of the source has other tables than the ones that are followed: %s: drop it there, or correct it", which, some(other))
+	}
+	if problem == nil {
+		return nil
+	}
+	return errors.Join(problem, dropSubscription(ctx, conn, which))
+}
+
+// An object of a database, by its schema and name.
+type object struct{ Schema, Name string }
+
+// String is the name as statements have it.
+func (o object) String() string { return pgx.Identifier{o.Schema, o.Name}.Sanitize() }
+
+func objects(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]object, error) {
+	rows, err := conn.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[object])
+}
+
+// without are the objects of a list that another one lacks.
+func without(all, others []object) []string {
+	var out []string
+	for _, o := range all {
+		if !slices.Contains(others, o) {
+			out = append(out, o.String())
+		}
+	}
+	return out
+}
+
+// A position of the import.
+type position struct {
+	// Tables that are followed, Copied of them, and Errors of the workers since they began.
+	Tables, Copied, Errors int64
+	// Behind is how many bytes are not applied, and Moved the sum of the places up to which they are.
+	Behind, Moved int64
+	// Arrived is how many bytes of the tables that are being copied have come.
+	Arrived int64
+	// Idle is a slot that no worker reads.
+	Idle string
+	// Lost names a slot whose changes the source has removed.
+	Lost string
+	// Changed are tables of the source that are no more what was copied.
+	Changed []string
+}
+
+// position of all databases, on both sides.
+func (r *run) position(ctx context.Context) (position, error) {
+	var all position
+	for _, d := range r.config.Databases {
+		which := r.named(d.Name)
+		err := within(ctx, d.Name, func(conn *pgx.Conn) error {
+			if err := reconnect(ctx, conn, which, r.from.libpq(d.Source)); err != nil {
+				return err
+			}
+			var tables, copied, errs, arrived int64
+			err := conn.QueryRow(ctx, `select count(t.srrelid), count(t.srrelid) filter (where t.srsubstate = 'r'),
+				coalesce((select apply_error_count + sync_error_count from pg_stat_subscription_stats x where x.subid = s.oid), 0),
+				coalesce((select sum(bytes_processed) from pg_stat_progress_copy where datname = current_database()), 0)::bigint
+				from pg_subscription s left join pg_subscription_rel t on t.srsubid = s.oid where s.subname = $1 group by s.oid`, which).Scan(&tables, &copied, &errs, &arrived)
+			all.Tables, all.Copied, all.Errors, all.Arrived = all.Tables+tables, all.Copied+copied, all.Errors+errs, all.Arrived+arrived
+			return err
+		})
+		if err != nil {
+			return all, fmt.Errorf("cannot look at the subscription of database %q: %w", d.Name, err)
+		}
+		if err := r.from.visit(ctx, d.Source, func(ctx context.Context, conn *pgx.Conn) error { return r.far(ctx, conn, d, which, &all) }); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// reconnect a subscription when the Secret has another user since, or another authority.
+func reconnect(ctx context.Context, conn *pgx.Conn, which, conninfo string) error {
+	var is string
+	if err := conn.QueryRow(ctx, "select subconninfo from pg_subscription where subname = $1", which).Scan(&is); err != nil || is == conninfo {
+		return err
+	}
+	_, err := conn.Exec(ctx, "alter subscription "+name(which)+" connection "+text(conninfo))
+	return err
+}
+
+// far is the side of the source.
+func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, which string, all *position) error {
+	var lost, active bool
+	var behind, at int64
+	err := conn.QueryRow(ctx, `select coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint, coalesce(pg_wal_lsn_diff(confirmed_flush_lsn, '0/0'), 0)::bigint,
+		wal_status = 'lost', active from pg_replication_slots where slot_name = $1`, which).Scan(&behind, &at, &lost, &active)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		lost = true
+	case err != nil:
+		return fmt.Errorf("cannot look at replication slot %q of the source: %w", which, said(err))
+	}
+	if lost {
+		all.Lost = which
+	}
+	if !active {
+		all.Idle = which
+	}
+	all.Behind, all.Moved = max(all.Behind, behind), all.Moved+at
+	now, err := tables(ctx, conn, which)
+	if err != nil {
+		return err
+	}
+	all.Changed = append(all.Changed, changed(r.progress.tables[d.Name], now)...)
+	for _, t := range now {
+		if t.followed() && !t.Published && !slices.Contains(all.Changed, t.String()) {
+			all.Changed = append(all.Changed, t.String()+" (no longer published)")
+		}
+	}
+	var why string
+	if err := conn.QueryRow(ctx, partial, which).Scan(&why); err != nil {
+		return fmt.Errorf("cannot look at publication %q of the source: %w", which, said(err))
+	}
+	if why != "" {
+		all.Changed = append(all.Changed, "publication "+which+" "+why)
+	}
+	return nil
+}
+
+// changed are tables that were added, removed or altered since the schema was copied.
+func changed(before []string, now []table) []string {
+	var names []string
+	prints := make([]string, 0, len(now))
+	for _, t := range now {
+		prints = append(prints, t.fingerprint())
+		if !slices.Contains(before, t.fingerprint()) {
+			names = append(names, t.String())
+		}
+	}
+	for _, p := range before {
+		if !slices.Contains(prints, p) {
+			table, _, _ := strings.Cut(p, "\n")
+			names = append(names, table)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// analyzeLimit is how long statistics may take.
+const analyzeLimit = time.Hour
+
+// analyze a database, so that its first queries have statistics.
+func analyze(ctx context.Context, database string) error {
+	ctx, cancel := context.WithTimeout(ctx, analyzeLimit)
+	defer cancel()
+	return asOwner(ctx, database, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "set statement_timeout = 0"); err != nil {
+			return fmt.Errorf("cannot analyze database %q: %w", database, err)
+		}
+		// What is not the owner's is skipped, with a warning.
+		if _, err := conn.Exec(ctx, "analyze"); err != nil {
+			return fmt.Errorf("cannot analyze database %q: %w", database, err)
+		}
+		return nil
+	})
+}
