@@ -63,17 +63,20 @@ type table struct {
 	Identity     bool // rows can be found again
 	Readable     bool
 	Owned        bool
-	Filtered     bool // row security hides rows
-	Forced       bool // row security holds for the owner
-	Always       bool // triggers fire also when changes are applied
-	Published    bool // as far as there is a publication
-	Columns      string
+	Filtered     bool   // row security hides rows
+	Forced       bool   // row security holds for the owner
+	Always       bool   // triggers fire also when changes are applied
+	Published    bool   // as far as there is a publication
+	Inherits     string // the entry of its parent: one that is attached again has another
+	Columns      string // numbers, names and types, with the entry of each: a column that is made or altered again has another
 }
 
 func (t table) String() string { return t.Schema + "." + t.Name }
 
-// fingerprint of a table: the import notices when it changes, and when another one has taken its name.
-func (t table) fingerprint() string { return fmt.Sprintf("%s\n%d\n%s", t, t.OID, t.Columns) }
+// fingerprint of a table: the import notices when it changes, also when the change was undone, and when another one has taken its name.
+func (t table) fingerprint() string {
+	return fmt.Sprintf("%s\n%d\n%t\n%s\n%s", t, t.OID, t.Unlogged, t.Inherits, t.Columns)
+}
 
 func (t table) object() object { return object{t.Schema, t.Name} }
 
@@ -332,7 +335,8 @@ const tablesQuery = `select n.nspname::text, c.relname::text, c.oid::int8, c.rel
 	has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select'), pg_has_role(c.relowner, 'usage'), row_security_active(c.oid), c.relforcerowsecurity,
 	exists (select from pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal and g.tgenabled in ('A', 'R')),
 	exists (select from pg_publication_tables p where p.pubname = $1 and p.schemaname = n.nspname and p.tablename = c.relname),
-	coalesce((select string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' order by a.attnum) from pg_attribute a
+	coalesce((select string_agg(i.inhparent::text || ' ' || i.xmin, ', ' order by i.inhseqno) from pg_inherits i where i.inhrelid = c.oid), ''),
+	coalesce((select string_agg(a.attnum || ' ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' ' || a.xmin, ', ' order by a.attnum) from pg_attribute a
 		where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '')
 	from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p', 'f') and c.relpersistence <> 't'` + notOfExtension + ` order by 1, 2`
 

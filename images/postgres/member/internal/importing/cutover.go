@@ -45,7 +45,7 @@ func (r *run) cutOver(ctx context.Context, conn *pgx.Conn, request pgmember.CutO
 	if err := r.eachSource(ctx, r.sequences); err != nil {
 		return err
 	}
-	if err := r.complete(ctx); err != nil {
+	if err := r.complete(ctx, conn); err != nil {
 		return err
 	}
 	if err := quiet(ctx); err != nil {
@@ -102,15 +102,17 @@ func (r *run) quieten(ctx context.Context, conn *pgx.Conn, request pgmember.CutO
 }
 
 // complete reports whether every table of the source is here, and is the one that was copied.
-func (r *run) complete(ctx context.Context) error {
-	at, err := r.position(ctx)
+func (r *run) complete(ctx context.Context, conn *pgx.Conn) error {
+	at, err := r.position(ctx, conn)
 	switch {
 	case err != nil:
 		return err
 	case at.Lost != "" || at.Copied < at.Tables:
 		return wait("rows or changes of the source are missing")
 	case len(at.Changed) > 0:
-		return wait("tables of the source have changed since their schema was copied: %s", some(at.Changed))
+		return wait("the source has changed what is followed, and rows may be missing here since: %s", some(at.Changed))
+	case len(at.Added) > 0:
+		return wait("the source has tables that were made since its schema was copied: %s", some(at.Added))
 	}
 	return nil
 }

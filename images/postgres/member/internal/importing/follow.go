@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +27,14 @@ func (r *run) begin(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDataba
 		}
 	}
 	which := r.named(d.Name)
-	followed, err := r.publish(ctx, d.Source, which, r.progress.tables[d.Name])
+	followed, published, err := r.publish(ctx, d.Source, which, r.progress.tables[d.Name])
 	if err != nil {
 		return err
 	}
+	if err := notePublished(ctx, conn, d, published); err != nil {
+		return err
+	}
+	r.progress.publications[d.Name] = published
 	if err := r.subscribe(ctx, d, which, followed); err != nil {
 		return err
 	}
@@ -59,15 +64,19 @@ func (r *run) restore(ctx context.Context, conn *pgx.Conn, d pgmember.ImportData
 	})
 }
 
-// publish the tables of a database of the source, which have to be the ones that were copied. It returns those that are followed.
-func (r *run) publish(ctx context.Context, from, which string, copied []string) (followed []object, err error) {
-	return followed, r.from.visit(ctx, from, func(ctx context.Context, conn *pgx.Conn) error {
+// publish the tables of a database of the source, which have to be the ones that were copied. It returns the ones that are followed, and the
+// fingerprint of the publication.
+func (r *run) publish(ctx context.Context, from, which string, copied []string) (followed []object, published string, err error) {
+	return followed, published, r.from.visit(ctx, from, func(ctx context.Context, conn *pgx.Conn) error {
 		now, err := tables(ctx, conn, which)
 		if err != nil {
 			return err
 		}
-		if names := changed(copied, now); len(names) > 0 {
-			return fmt.Errorf("tables of database %q of the source have changed since their schema was copied: %s: undo that there, or make another Database", from, some(names))
+		switch lost, added := changed(copied, now); {
+		case len(lost) > 0:
+			return fmt.Errorf("tables of database %q of the source have changed since their schema was copied: %s: make another Database", from, some(lost))
+		case len(added) > 0:
+			return fmt.Errorf("tables of database %q of the source are new since its schema was copied: %s: drop them there, or make another Database", from, some(added))
 		}
 		names := make([]string, 0, len(now))
 		for _, t := range (&database{Tables: now}).roots(r.config.Skip) {
@@ -79,8 +88,12 @@ func (r *run) publish(ctx context.Context, from, which string, copied []string) 
 			}
 		}
 		var there bool
-		if err := conn.QueryRow(ctx, "select exists (select from pg_publication where pubname = $1)", which).Scan(&there); err != nil || there {
+		if err := conn.QueryRow(ctx, "select exists (select from pg_publication where pubname = $1)", which).Scan(&there); err != nil {
 			return said(err)
+		}
+		if there {
+			published, err = publication(ctx, conn, which)
+			return err
 		}
 		statement := "create publication " + name(which)
 		if len(names) > 0 {
@@ -89,7 +102,8 @@ func (r *run) publish(ctx context.Context, from, which string, copied []string) 
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("cannot publish the tables of database %q of the source: %w", from, said(err))
 		}
-		return nil
+		published, err = publication(ctx, conn, which)
+		return err
 	})
 }
 
@@ -191,12 +205,14 @@ type position struct {
 	Idle string
 	// Lost names a slot whose changes the source has removed.
 	Lost string
-	// Changed are tables of the source that are no more what was copied.
+	// Changed is what the source changed of what is followed. Changes of rows may be missing since, also when it was undone.
 	Changed []string
+	// Added are tables of the source that were made since its schema was copied.
+	Added []string
 }
 
 // position of all databases, on both sides.
-func (r *run) position(ctx context.Context) (position, error) {
+func (r *run) position(ctx context.Context, conn *pgx.Conn) (position, error) {
 	var all position
 	for _, d := range r.config.Databases {
 		which := r.named(d.Name)
@@ -215,8 +231,15 @@ func (r *run) position(ctx context.Context) (position, error) {
 		if err != nil {
 			return all, fmt.Errorf("cannot look at the subscription of database %q: %w", d.Name, err)
 		}
-		if err := r.from.visit(ctx, d.Source, func(ctx context.Context, conn *pgx.Conn) error { return r.far(ctx, conn, d, which, &all) }); err != nil {
+		var found string
+		if err := r.from.visit(ctx, d.Source, func(ctx context.Context, conn *pgx.Conn) error { return r.far(ctx, conn, d, which, &all, &found) }); err != nil {
 			return all, err
+		}
+		if err := r.progress.noteChanged(ctx, conn, d, found); err != nil {
+			return all, err
+		}
+		if what := r.progress.changed[d.Name]; what != "" {
+			all.Changed = append(all.Changed, what)
 		}
 	}
 	return all, nil
@@ -232,8 +255,8 @@ func reconnect(ctx context.Context, conn *pgx.Conn, which, conninfo string) erro
 	return err
 }
 
-// far is the side of the source.
-func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, which string, all *position) error {
+// far is the side of the source. What it changed is found.
+func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, which string, all *position, found *string) error {
 	var lost, active bool
 	var behind, at int64
 	err := conn.QueryRow(ctx, `select coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint, coalesce(pg_wal_lsn_diff(confirmed_flush_lsn, '0/0'), 0)::bigint,
@@ -255,10 +278,11 @@ func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase
 	if err != nil {
 		return err
 	}
-	all.Changed = append(all.Changed, changed(r.progress.tables[d.Name], now)...)
+	altered, added := changed(r.progress.tables[d.Name], now)
+	all.Added = append(all.Added, added...)
 	for _, t := range now {
-		if t.followed() && !t.Published && !slices.Contains(all.Changed, t.String()) {
-			all.Changed = append(all.Changed, t.String()+" (no longer published)")
+		if t.followed() && !t.Published && !slices.Contains(altered, t.String()) && !slices.Contains(added, t.String()) {
+			altered = append(altered, t.String()+" (no longer published)")
 		}
 	}
 	var why string
@@ -266,29 +290,61 @@ func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase
 		return fmt.Errorf("cannot look at publication %q of the source: %w", which, said(err))
 	}
 	if why != "" {
-		all.Changed = append(all.Changed, "publication "+which+" "+why)
+		altered = append(altered, "publication "+which+" "+why)
 	}
+	published, err := publication(ctx, conn, which)
+	if err != nil {
+		return err
+	}
+	if published != r.progress.publications[d.Name] && len(altered) == 0 {
+		altered = append(altered, "publication "+which+" (altered)")
+	}
+	*found = some(altered)
 	return nil
 }
 
-// changed are tables that were added, removed or altered since the schema was copied.
-func changed(before []string, now []table) []string {
-	var names []string
-	prints := make([]string, 0, len(now))
+// changed are tables that were altered or removed since the schema was copied, and tables that were added. The first stays so when it is undone,
+// because rows may have changed meanwhile; a table that is new and dropped again has left nothing.
+func changed(before []string, now []table) (lost, added []string) {
+	prints, known := map[string]bool{}, map[string]bool{}
 	for _, t := range now {
-		prints = append(prints, t.fingerprint())
-		if !slices.Contains(before, t.fingerprint()) {
-			names = append(names, t.String())
-		}
+		prints[t.fingerprint()] = true
 	}
 	for _, p := range before {
-		if !slices.Contains(prints, p) {
-			table, _, _ := strings.Cut(p, "\n")
-			names = append(names, table)
+		table, rest, _ := strings.Cut(p, "\n")
+		oid, _, _ := strings.Cut(rest, "\n")
+		known[oid] = true
+		if !prints[p] {
+			lost = append(lost, table)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	for _, t := range now {
+		if !known[strconv.FormatUint(uint64(t.OID), 10)] {
+			added = append(added, t.String())
+		}
+	}
+	slices.Sort(lost)
+	slices.Sort(added)
+	return lost, added
+}
+
+// publication is the fingerprint of one: PostgreSQL filters by a publication when it decodes, so changes that were made while it was another one
+// are lost, also when it is again what it was. Each entry of the catalog has the transaction that made it.
+func publication(ctx context.Context, conn *pgx.Conn, which string) (string, error) {
+	entries := `select 'publication ' || p.oid || ' ' || p.xmin as entry from pg_publication p where p.pubname = $1
+		union all select 'table ' || r.oid || ' ' || r.prrelid::oid || ' ' || r.xmin from pg_publication_rel r join pg_publication p on p.oid = r.prpubid where p.pubname = $1`
+	var schemas bool // from version 15 on
+	if err := conn.QueryRow(ctx, "select to_regclass('pg_catalog.pg_publication_namespace') is not null").Scan(&schemas); err != nil {
+		return "", fmt.Errorf("cannot look at publication %q of the source: %w", which, said(err))
+	}
+	if schemas {
+		entries += " union all select 'schema ' || r.oid || ' ' || r.xmin from pg_publication_namespace r join pg_publication p on p.oid = r.pnpubid where p.pubname = $1"
+	}
+	var sum string
+	if err := conn.QueryRow(ctx, "select coalesce(md5(string_agg(entry, ', ' order by entry)), '') from ("+entries+") x", which).Scan(&sum); err != nil {
+		return "", fmt.Errorf("cannot look at publication %q of the source: %w", which, said(err))
+	}
+	return sum, nil
 }
 
 // analyzeLimit is how long statistics may take.

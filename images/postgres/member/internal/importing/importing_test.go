@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,20 +165,39 @@ func TestRestorable(t *testing.T) {
 	}
 }
 
-// TestChanged names what is another table than the one that was copied, also when it has the same name.
+// TestChanged names what is another table than the one that was copied, also when it has the same name or is again what it was.
 func TestChanged(t *testing.T) {
-	of := func(name string, oid uint32, columns string) table {
-		return table{Schema: "public", Name: name, OID: oid, Columns: columns}
+	of := func(oid uint32, change func(*table)) table {
+		out := table{Schema: "public", Name: "t" + strconv.Itoa(int(oid)), OID: oid, Columns: "1 id integer 700", Inherits: "9 700"}
+		if change != nil {
+			change(&out)
+		}
+		return out
 	}
-	before := []string{
-		of("same", 1, "id integer").fingerprint(), of("wider", 2, "id integer").fingerprint(), of("gone", 3, "id integer").fingerprint(), of("again", 4, "id integer").fingerprint(),
+	before := make([]string, 0, 8)
+	for oid := range uint32(8) {
+		before = append(before, of(oid, nil).fingerprint())
 	}
-	now := []table{of("same", 1, "id integer"), of("wider", 2, "id bigint"), of("again", 5, "id integer"), of("late", 6, "")}
-	if diff := cmp.Diff([]string{"public.again", "public.gone", "public.late", "public.wider"}, changed(before, now)); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
+	now := []table{
+		of(0, nil),
+		of(1, func(t *table) { t.Columns = "1 id bigint 800" }),
+		// 2 is gone, and 3 was made again.
+		of(3, func(t *table) { t.OID = 103 }),
+		of(4, func(t *table) { t.Columns = "2 id integer 800" }), // dropped and added again
+		of(5, func(t *table) { t.Columns = "1 id integer 801" }), // altered, and altered back
+		of(6, func(t *table) { t.Inherits = "9 800" }),           // detached, and attached again
+		of(7, func(t *table) { t.Unlogged = true }),
+		of(8, nil),
 	}
-	if got := changed(before[:1], now[:1]); len(got) > 0 {
-		t.Errorf("nothing changed, and it says %q", got)
+	lost, added := changed(before, now)
+	if diff := cmp.Diff([]string{"public.t1", "public.t2", "public.t3", "public.t4", "public.t5", "public.t6", "public.t7"}, lost); diff != "" {
+		t.Errorf("lost: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"public.t3", "public.t8"}, added); diff != "" {
+		t.Errorf("added: -want, +got:\n%s", diff)
+	}
+	if lost, added := changed(before[:1], now[:1]); len(lost)+len(added) > 0 {
+		t.Errorf("nothing changed, and it says %q and %q", lost, added)
 	}
 }
 
@@ -198,7 +218,8 @@ func TestPace(t *testing.T) {
 		{"Nothing waits.", 30 * time.Second, position{Tables: 40, Copied: 40, Moved: 1100 << 20}, members.ImportFollowing, members.ImportReport{Copied: 100, GapSeconds: 15}},
 		{"A worker failed.", 40 * time.Second, position{Tables: 40, Copied: 40, Errors: 1, Moved: 1100 << 20}, members.ImportFailing, members.ImportReport{Copied: 100, GapSeconds: 15}},
 		{"It has not again.", 2 * time.Minute, position{Tables: 40, Copied: 40, Errors: 1, Moved: 1100 << 20}, members.ImportFollowing, members.ImportReport{Copied: 100, GapSeconds: 15}},
-		{"A table came.", 3 * time.Minute, position{Tables: 40, Copied: 40, Errors: 1, Moved: 1100 << 20, Changed: []string{"public.late"}}, members.ImportFailing, members.ImportReport{Copied: 100, GapSeconds: 15}},
+		{"A table came.", 3 * time.Minute, position{Tables: 40, Copied: 40, Errors: 1, Moved: 1100 << 20, Added: []string{"public.late"}}, members.ImportFailing, members.ImportReport{Copied: 100, GapSeconds: 15}},
+		{"A publication was another one.", 185 * time.Second, position{Tables: 40, Copied: 40, Errors: 1, Moved: 1100 << 20, Changed: []string{"public.t (no longer published)"}}, members.ImportFailing, members.ImportReport{Copied: 100, GapSeconds: 15}},
 		{"Nobody reads the slot, for a moment.", 190 * time.Second, position{Tables: 40, Copied: 40, Errors: 1, Moved: 1200 << 20, Idle: "capstan_x"}, members.ImportFollowing, members.ImportReport{Copied: 100, GapSeconds: 15}},
 		{"Nobody has for a minute.", 251 * time.Second, position{Tables: 40, Copied: 40, Errors: 1, Moved: 1200 << 20, Idle: "capstan_x"}, members.ImportFailing, members.ImportReport{Copied: 100, GapSeconds: 15}},
 		{"It is read again, and changes wait.", 260 * time.Second, position{Tables: 40, Copied: 40, Errors: 1, Moved: 1300 << 20, Behind: 3 << 20}, members.ImportFollowing, members.ImportReport{Copied: 100, LagBytes: 4 << 20, GapSeconds: 15}},

@@ -247,7 +247,7 @@ func (r *run) started(ctx context.Context, conn *pgx.Conn, tell func(members.Imp
 
 // follow the source until the cut-over.
 func (r *run) follow(ctx context.Context, conn *pgx.Conn, tell func(members.ImportReport)) (members.ImportReport, time.Duration) {
-	at, err := r.position(ctx)
+	at, err := r.position(ctx, conn)
 	if err != nil {
 		return r.failed(err), every
 	}
@@ -353,8 +353,10 @@ func (p *pace) next(at position, now time.Time) members.ImportReport {
 		out.Message = fmt.Sprintf("the source has invalidated replication slot %q, and lacks changes that are not here: make another Database, and raise max_slot_wal_keep_size there", at.Lost)
 	case len(at.Changed) > 0:
 		out.State = members.ImportFailing
-		out.Message = fmt.Sprintf("tables of the source have changed since their schema was copied, and changes of a schema are not followed: %s: "+
-			"undo that there, or make another Database", some(at.Changed))
+		out.Message = fmt.Sprintf("the source has changed what is followed, and rows may be missing here since, also if it was undone: %s: make another Database", some(at.Changed))
+	case len(at.Added) > 0:
+		out.State = members.ImportFailing
+		out.Message = fmt.Sprintf("the source has tables that were made since its schema was copied, and are not followed: %s: drop them there, or make another Database", some(at.Added))
 	case !p.erred.IsZero() && now.Sub(p.erred) < failingFor:
 		out.State, out.Message = members.ImportFailing, "rows or changes of the source cannot be applied: see the log of the leader's pod for the cause"
 	case !p.away.IsZero() && now.Sub(p.away) >= failingFor:

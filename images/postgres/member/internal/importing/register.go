@@ -21,7 +21,8 @@ import (
 // what it is about, or in place of it, and a commit waits for the other members as a client's does.
 var makeRegister = []string{
 	"create schema if not exists import",
-	`create table if not exists import.databases (name text primary key, source text not null, phase text not null, tables text[] not null default '{}')`,
+	`create table if not exists import.databases (name text primary key, source text not null, phase text not null, tables text[] not null default '{}',
+		publication text not null default '', changed text not null default '')`,
 	`create table if not exists import.cut_over (id text primary key, phase text not null, message text not null default '', gap bigint not null default 0)`,
 	`create table if not exists import.object (uid text primary key)`,
 }
@@ -53,6 +54,11 @@ type progress struct {
 	phases  map[string]string
 	sources map[string]string
 	tables  map[string][]string
+	// publications as they were when rows were begun to be copied.
+	publications map[string]string
+	// changed is what was changed at the source while a database was followed, and "" for nothing. Changes of rows may be missing since, also
+	// when it was undone: so it stays.
+	changed map[string]string
 	cuts    []cut
 }
 
@@ -125,15 +131,17 @@ func readRegister(ctx context.Context, conn *pgx.Conn, object, requested string)
 }
 
 func readProgress(ctx context.Context, conn *pgx.Conn) (progress, error) {
-	p := progress{phases: map[string]string{}, sources: map[string]string{}, tables: map[string][]string{}}
-	rows, err := conn.Query(ctx, "select name, source, phase, tables from import.databases")
+	p := progress{phases: map[string]string{}, sources: map[string]string{}, tables: map[string][]string{},
+		publications: map[string]string{}, changed: map[string]string{}}
+	rows, err := conn.Query(ctx, "select name, source, phase, tables, publication, changed from import.databases")
 	if err != nil {
 		return p, fmt.Errorf("cannot read the register of the import: %w", err)
 	}
-	var name, source, phase string
+	var name, source, phase, publication, changed string
 	var tables []string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &source, &phase, &tables}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&name, &source, &phase, &tables, &publication, &changed}, func() error {
 		p.phases[name], p.sources[name], p.tables[name] = phase, source, tables
+		p.publications[name], p.changed[name] = publication, changed
 		tables = nil
 		return nil
 	}); err != nil {
@@ -159,6 +167,26 @@ func note(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, phase 
 		on conflict (name) do update set source = $2, phase = $3, tables = coalesce($4, d.tables)`, d.Name, d.Source, phase, tables)
 	if err != nil {
 		return fmt.Errorf("cannot note how far database %q is: %w", d.Name, err)
+	}
+	return nil
+}
+
+// noteChanged notes that the source changed what is followed, for good.
+func (p progress) noteChanged(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, what string) error {
+	if p.changed[d.Name] != "" || what == "" {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, "update import.databases set changed = $2 where name = $1 and changed = ''", d.Name, what); err != nil {
+		return fmt.Errorf("cannot note what the source changed in database %q: %w", d.Name, err)
+	}
+	p.changed[d.Name] = what
+	return nil
+}
+
+// notePublished notes what the publication of a database is before rows are copied by it.
+func notePublished(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, publication string) error {
+	if _, err := conn.Exec(ctx, "update import.databases set publication = $2 where name = $1", d.Name, publication); err != nil {
+		return fmt.Errorf("cannot note how database %q is published: %w", d.Name, err)
 	}
 	return nil
 }
