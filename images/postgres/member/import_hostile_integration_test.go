@@ -224,7 +224,7 @@ func TestImportLooksAgain(t *testing.T) {
 	c.importFrom(nil)
 	held()
 	c.eventually("the request is withdrawn", time.Minute, func() bool { return f.readOnly() == "off" && c.imports().State == members.ImportFollowing })
-	if got := c.superuserIn("postgres", "select count(*) from import.cut_over"); got != "0" {
+	if got := c.superuserIn("postgres", "select count(*) from import.fences"); got != "0" {
 		t.Errorf("a request that was withdrawn has left %s records", got)
 	}
 	if _, err := began.Exec(t.Context(), "insert into public.ledger values (3)"); err == nil || !strings.Contains(err.Error(), "terminating") && !strings.Contains(err.Error(), "closed") && !strings.Contains(err.Error(), "EOF") {

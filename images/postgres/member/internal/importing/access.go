@@ -133,6 +133,12 @@ func setting(key, value string) string {
 	return key + "='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
 
+// errNoDatabase is why a database of the source cannot be visited.
+var errNoDatabase = errors.New("the source has no such database")
+
+// invalidCatalogName is what PostgreSQL says then.
+const invalidCatalogName = "3D000"
+
 // visit a database of the source, for a limited time. The session may write although the database was made read-only by a cut-over, and reads
 // text as this program quotes it.
 func (s source) visit(ctx context.Context, database string, do func(context.Context, *pgx.Conn) error) error {
@@ -150,6 +156,9 @@ func (s source) visit(ctx context.Context, database string, do func(context.Cont
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
+		if server := (*pgconn.PgError)(nil); errors.As(err, &server) && server.Code == invalidCatalogName {
+			return fmt.Errorf("%w: %q", errNoDatabase, database)
+		}
 		return fmt.Errorf("cannot connect to database %q of the source: %w", database, said(err))
 	}
 	defer managed.Close(ctx, conn)

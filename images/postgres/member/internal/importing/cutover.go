@@ -63,10 +63,7 @@ func (r *run) cutOver(ctx context.Context, conn *pgx.Conn, request pgmember.CutO
 // quieten the source, and return what reports at the end whether it was quiet all the time.
 func (r *run) quieten(ctx context.Context, conn *pgx.Conn, request pgmember.CutOver) (func(context.Context) error, error) {
 	if request.StopWrites {
-		if err := noteCut(ctx, conn, cut{id: request.ID, phase: cutFencing}); err != nil {
-			return nil, err
-		}
-		f, err := r.raise(ctx)
+		f, err := r.raise(ctx, conn, request.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,9 @@ package importing
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,27 +18,94 @@ import (
 // settles is after what time a session that began while a database was made read-only can be seen.
 const settles = time.Second
 
+// A fenced database of the source may be read-only by a cut-over. That is in the register before anything is altered, and until it is undone.
+type fenced struct {
+	database, source string
+	// cut is the id of the cut-over.
+	cut string
+	// was is the setting of the database before. Nil: it had none.
+	was *string
+	// since when it is read-only, by the clock of the source. Nil: perhaps it is not.
+	since *time.Time
+}
+
+// readOnly is the value of the setting while a database is fenced.
+const readOnly = "on"
+
+// lowering is the statement that undoes what a cut-over did to a database that has a setting now: nothing, when it did nothing, or when somebody has
+// undone that.
+func (f fenced) lowering(is *string) string {
+	switch {
+	case is == nil || *is != readOnly || f.was != nil && *f.was == readOnly:
+		return ""
+	case f.was != nil:
+		return "alter database " + name(f.source) + " set default_transaction_read_only = " + text(*f.was)
+	default:
+		return "alter database " + name(f.source) + " reset default_transaction_read_only"
+	}
+}
+
+// unwanted are the fences that no request wants any more.
+func unwanted(fences []fenced, i pgmember.Import) []fenced {
+	var out []fenced
+	for _, f := range fences {
+		listed := slices.Contains(i.Databases, pgmember.ImportDatabase{Name: f.database, Source: f.source})
+		if !listed || i.CutOver == nil || !i.CutOver.StopWrites || i.CutOver.ID != f.cut {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func readFences(ctx context.Context, conn *pgx.Conn) ([]fenced, error) {
+	rows, err := conn.Query(ctx, "select database, source, cut, was, since from import.fences order by 1")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the register of the import: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (fenced, error) {
+		var f fenced
+		return f, r.Scan(&f.database, &f.source, &f.cut, &f.was, &f.since)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the register of the import: %w", err)
+	}
+	return out, nil
+}
+
+func noteFence(ctx context.Context, conn *pgx.Conn, f fenced) error {
+	_, err := conn.Exec(ctx, `insert into import.fences (database, source, cut, was, since) values ($1, $2, $3, $4, $5)
+		on conflict (database) do update set since = $5`, f.database, f.source, f.cut, f.was, f.since)
+	if err != nil {
+		return fmt.Errorf("cannot note that database %q of the source is made read-only: %w", f.source, err)
+	}
+	return nil
+}
+
+// readOnlySetting of a database of the source for all roles. Nil: it has none.
+func readOnlySetting(ctx context.Context, conn *pgx.Conn, source string) (*string, error) {
+	var is *string
+	err := conn.QueryRow(ctx, `select (select left(split_part(c, '=', 2), 63) from pg_db_role_setting s, unnest(s.setconfig) c where s.setrole = 0
+		and s.setdatabase = (select oid from pg_database where datname = current_database()) and c like 'default\_transaction\_read\_only=%')`).Scan(&is)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look at the settings of database %q of the source: %w", source, said(err))
+	}
+	return is, nil
+}
+
 // A fence is since when databases of the source are read-only, by the clock of the source.
 type fence map[string]time.Time
 
 // raise a fence: the databases of the source are read-only for sessions that begin, and the others have ended. A session can begin while the
 // setting is made, and be seen a moment later, so there is a second look.
-func (r *run) raise(ctx context.Context) (fence, error) {
+func (r *run) raise(ctx context.Context, here *pgx.Conn, id string) (fence, error) {
 	f := fence{}
 	if err := r.eachSource(ctx, func(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
 		if err := fenceable(ctx, conn, d); err != nil {
 			return err
 		}
-		if _, err := conn.Exec(ctx, "alter database "+name(d.Source)+" set default_transaction_read_only = on"); err != nil {
-			return wait("database %q of the source cannot be made read-only (%s): stop its clients yourself and remove spec.cutOver.stopWrites, or give the user of the import the right",
-				d.Source, said(err))
-		}
-		var since time.Time
-		if err := conn.QueryRow(ctx, "select clock_timestamp()").Scan(&since); err != nil {
-			return fmt.Errorf("cannot ask the source for the time: %w", said(err))
-		}
+		since, err := r.raiseOne(ctx, here, conn, d, id)
 		f[d.Name] = since.Add(settles)
-		return nil
+		return err
 	}); err != nil {
 		return nil, err
 	}
@@ -47,6 +116,36 @@ func (r *run) raise(ctx context.Context) (fence, error) {
 		return nil, err
 	}
 	return f, r.eachSource(ctx, f.endSessions)
+}
+
+// raiseOne makes a database of the source read-only, unless it is by this cut-over, and returns since when it is.
+func (r *run) raiseOne(ctx context.Context, here, conn *pgx.Conn, d pgmember.ImportDatabase, id string) (time.Time, error) {
+	is, err := readOnlySetting(ctx, conn, d.Source)
+	if err != nil {
+		return time.Time{}, err
+	}
+	f := fenced{database: d.Name, source: d.Source, cut: id, was: is}
+	for _, known := range r.progress.fences {
+		if known.database == d.Name {
+			f = known
+		}
+	}
+	if f.since != nil && is != nil && *is == readOnly {
+		return *f.since, nil
+	}
+	if err := noteFence(ctx, here, f); err != nil {
+		return time.Time{}, err
+	}
+	if _, err := conn.Exec(ctx, "alter database "+name(d.Source)+" set default_transaction_read_only = "+readOnly); err != nil {
+		return time.Time{}, wait("database %q of the source cannot be made read-only (%s): stop its clients yourself and remove spec.cutOver.stopWrites, or give the user of the import the right",
+			d.Source, said(err))
+	}
+	var since time.Time
+	if err := conn.QueryRow(ctx, "select clock_timestamp()").Scan(&since); err != nil {
+		return time.Time{}, fmt.Errorf("cannot ask the source for the time: %w", said(err))
+	}
+	f.since = &since
+	return since, noteFence(ctx, here, f)
 }
 
 // holds reports, after the last change was applied, whether nothing was written since the fence was raised.
@@ -128,15 +227,46 @@ func endSessions(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase,
 	return wait("sessions in database %q of the source do not end: stop its clients", d.Source)
 }
 
-// lower the fence of a database, when the request was withdrawn. Sessions that began meanwhile are read-only for as long as they last, so they
-// end, too.
-func lower(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
-	if _, err := conn.Exec(ctx, "alter database "+name(d.Source)+" reset default_transaction_read_only"); err != nil {
-		return fmt.Errorf("cannot make database %q of the source writable again: %w", d.Source, said(err))
+// lowered are fences that no request wants any more.
+func (r *run) lowered(ctx context.Context, here *pgx.Conn) error {
+	var problems []error
+	for _, f := range unwanted(r.progress.fences, r.config) {
+		if err := r.from.visit(ctx, f.source, func(ctx context.Context, conn *pgx.Conn) error { return lower(ctx, conn, f) }); err != nil && !errors.Is(err, errNoDatabase) {
+			problems = append(problems, fmt.Errorf("database %q of the source is read-only, and cannot be made writable again: %w", f.source, err))
+			continue
+		}
+		if _, err := here.Exec(ctx, "delete from import.fences where database = $1", f.database); err != nil {
+			return fmt.Errorf("cannot forget that database %q of the source was read-only: %w", f.source, err)
+		}
+		r.progress.fences = slices.DeleteFunc(slices.Clone(r.progress.fences), func(o fenced) bool { return o.database == f.database })
 	}
-	var now time.Time
-	if err := conn.QueryRow(ctx, "select clock_timestamp()").Scan(&now); err != nil {
-		return fmt.Errorf("cannot ask the source for the time: %w", said(err))
+	return errors.Join(problems...)
+}
+
+// lower the fence of a database, if it was raised. Sessions that began behind it are read-only for as long as they last, so they end, too: once, and
+// as far as the user of the import may end them.
+func lower(ctx context.Context, conn *pgx.Conn, f fenced) error {
+	is, err := readOnlySetting(ctx, conn, f.source)
+	if err != nil {
+		return err
 	}
-	return endSessions(ctx, conn, d, now)
+	statement := f.lowering(is)
+	if statement == "" {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return said(err)
+	}
+	if f.since == nil {
+		return nil
+	}
+	behind, err := managed.List(ctx, conn, `select pid::text from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+		and backend_type = 'client backend' and backend_start >= $1 and backend_start <= clock_timestamp()`, *f.since)
+	if err != nil {
+		return nil //nolint:nilerr // The database is writable, which is what counts.
+	}
+	for _, pid := range behind {
+		_, _ = conn.Exec(ctx, "select pg_terminate_backend($1::int)", pid)
+	}
+	return nil
 }

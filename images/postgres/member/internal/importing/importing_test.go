@@ -237,6 +237,47 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// TestUnwanted: a fence is undone when no request wants it, and only what was done.
+func TestUnwanted(t *testing.T) {
+	value := func(s string) *string { return &s }
+	since := time.Now()
+	altered := fenced{database: "app", source: "app_prod", cut: "one", since: &since}
+	had := altered
+	had.was = value("off")
+	own := altered
+	own.was = value("on")
+	for _, c := range []struct {
+		reason  string
+		fence   fenced
+		request *pgmember.CutOver
+		other   bool // another database is imported
+		is      *string
+		want    string
+	}{
+		{"The request is as it was.", altered, &pgmember.CutOver{ID: "one", StopWrites: true}, false, value("on"), "wanted"},
+		{"It was withdrawn.", altered, nil, false, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
+		{"It stops writes no more.", altered, &pgmember.CutOver{ID: "one"}, false, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
+		{"It is another one.", altered, &pgmember.CutOver{ID: "two", StopWrites: true}, false, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
+		{"The database is imported no more.", altered, &pgmember.CutOver{ID: "one", StopWrites: true}, true, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
+		{"An administrator had set it.", had, nil, false, value("on"), `alter database "app_prod" set default_transaction_read_only = 'off'`},
+		{"It was read-only before.", own, nil, false, value("on"), ""},
+		{"It could not be altered.", fenced{database: "app", source: "app_prod", cut: "one"}, nil, false, nil, ""},
+		{"It could not, and has another value.", had, nil, false, value("off"), ""},
+	} {
+		i := pgmember.Import{Databases: []pgmember.ImportDatabase{{Name: "app", Source: "app_prod"}}, CutOver: c.request}
+		if c.other {
+			i.Databases[0].Name = "other"
+		}
+		got := "wanted"
+		if out := unwanted([]fenced{c.fence}, i); len(out) == 1 {
+			got = out[0].lowering(c.is)
+		}
+		if got != c.want {
+			t.Errorf("%s got %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
 // TestNamed: names are of a Database's own, and PostgreSQL takes them.
 func TestNamed(t *testing.T) {
 	a, b := named("orders-db", "id-1", "app"), named("orders-db", "id-2", "app")

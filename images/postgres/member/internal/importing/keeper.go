@@ -136,6 +136,9 @@ func (r *run) once(ctx context.Context, tell func(members.ImportReport)) (member
 	}
 	out, pause := r.next(ctx, conn, tell)
 	out.Skipped = r.progress.skipped()
+	if out.State == members.ImportFailing && slices.ContainsFunc(r.progress.fences, func(f fenced) bool { return f.since != nil }) {
+		out.Message += "; the source is read-only meanwhile, because of spec.cutOver.stopWrites: remove spec.cutOver to undo that"
+	}
 	out.Findings = out.Findings[:min(len(out.Findings), maxFindings)]
 	return out, pause
 }
@@ -163,6 +166,9 @@ func (r *run) next(ctx context.Context, conn *pgx.Conn, tell func(members.Import
 			return out, soon
 		}
 		return out, atOnce
+	}
+	if err := r.lowered(ctx, conn); err != nil {
+		return r.failed(err), every
 	}
 	// What a leader that was lost has left.
 	if err := removeRole(ctx, conn, restorer); err != nil {
@@ -258,20 +264,12 @@ func (r *run) follow(ctx context.Context, conn *pgx.Conn, tell func(members.Impo
 		}
 	}
 	request := r.config.CutOver
-	if fenced := r.progress.fencing(); fenced != nil && (request == nil || !request.StopWrites || request.ID != fenced.id) {
-		if err := r.eachSource(ctx, lower); err != nil {
-			return r.failed(err), every
-		}
-		if _, err := conn.Exec(ctx, "delete from import.cut_over where id = $1 and phase = $2", fenced.id, cutFencing); err != nil {
-			return r.failed(err), every
-		}
-	}
 	if request == nil || request.ID == r.progress.skipped() || out.State != members.ImportFollowing {
 		return out, every
 	}
 	out.State, out.CutOver = members.ImportCuttingOver, request.ID
 	// Clients of the source need not wait for what is applied without them.
-	if out.LagBytes > near && r.progress.fencing() == nil {
+	if out.LagBytes > near && len(r.progress.fences) == 0 {
 		out.Message = "waiting until less than " + size(near) + " of changes of the source wait to be applied"
 		return out, soon
 	}

@@ -24,6 +24,7 @@ var makeRegister = []string{
 	`create table if not exists import.databases (name text primary key, source text not null, phase text not null, tables text[] not null default '{}',
 		publication text not null default '', changed text not null default '')`,
 	`create table if not exists import.cut_over (id text primary key, phase text not null, message text not null default '', gap bigint not null default 0)`,
+	`create table if not exists import.fences (database text primary key, source text not null, cut text not null, was text, since timestamptz)`,
 	`create table if not exists import.object (uid text primary key)`,
 }
 
@@ -44,7 +45,6 @@ const (
 // Phases of a cut-over.
 const (
 	cutSkipped = "Skipped" // the Database was created with the id
-	cutFencing = "Fencing" // the databases of the source may be read-only by our doing
 	cutDrained = "Drained" // everything is here; what connects both sides goes
 	cutDone    = "Done"
 )
@@ -60,6 +60,7 @@ type progress struct {
 	// when it was undone: so it stays.
 	changed map[string]string
 	cuts    []cut
+	fences  []fenced
 }
 
 // A cut is a cut-over by its id.
@@ -80,7 +81,6 @@ func (p progress) cut(match func(cut) bool) *cut {
 
 func (p progress) ended() *cut   { return p.cut(func(c cut) bool { return c.phase == cutDone }) }
 func (p progress) drained() *cut { return p.cut(func(c cut) bool { return c.phase == cutDrained }) }
-func (p progress) fencing() *cut { return p.cut(func(c cut) bool { return c.phase == cutFencing }) }
 
 // skipped id: the Database was created with it.
 func (p progress) skipped() string {
@@ -118,8 +118,8 @@ func readRegister(ctx context.Context, conn *pgx.Conn, object, requested string)
 	if !known {
 		statements = append(statements, "delete from import.object", "insert into import.object (uid) values ("+text(object)+")",
 			"delete from import.cut_over where phase = "+text(cutSkipped),
-			// What an earlier object did to the source is undone, and its id is free.
-			"update import.cut_over set id = id || ' (earlier)' where phase = "+text(cutFencing))
+			// What an earlier object did to the source is undone.
+			"update import.fences set cut = ''")
 		if requested != "" {
 			statements = append(statements, "insert into import.cut_over (id, phase) values ("+text(requested)+", "+text(cutSkipped)+") on conflict do nothing")
 		}
@@ -158,7 +158,8 @@ func readProgress(ctx context.Context, conn *pgx.Conn) (progress, error) {
 	if err != nil {
 		return p, fmt.Errorf("cannot read the register of the import: %w", err)
 	}
-	return p, nil
+	p.fences, err = readFences(ctx, conn)
+	return p, err
 }
 
 // note the phase of a database, and once its schema is known also its tables.
