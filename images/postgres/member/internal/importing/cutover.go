@@ -134,14 +134,15 @@ func (r *run) eachSource(ctx context.Context, do func(context.Context, *pgx.Conn
 	return nil
 }
 
-// snapshot is the next transaction of the source, when none is under way: nothing is written anywhere in it without taking a number. Every
-// user may ask for it.
+// snapshot is the next transaction of the source, when none is under way: nothing is written anywhere in it without taking a number. The
+// youngest transaction that is open is not in a snapshot, and holds a lock on its number, as a prepared one does. Every user may ask for both.
 func (r *run) snapshot(ctx context.Context) (next string, err error) {
 	var oldest string
-	var prepared int
+	var open int
 	err = r.from.visit(ctx, r.config.Databases[0].Source, func(ctx context.Context, conn *pgx.Conn) error {
-		if err := conn.QueryRow(ctx, `select txid_snapshot_xmin(s)::text, txid_snapshot_xmax(s)::text, (select count(*) from pg_prepared_xacts)::int from txid_current_snapshot() s`).
-			Scan(&oldest, &next, &prepared); err != nil {
+		if err := conn.QueryRow(ctx, `select txid_snapshot_xmin(s)::text, txid_snapshot_xmax(s)::text,
+			(select count(*) from pg_locks where locktype = 'transactionid' and mode = 'ExclusiveLock' and granted and pid is distinct from pg_backend_pid())::int
+			from txid_current_snapshot() s`).Scan(&oldest, &next, &open); err != nil {
 			return fmt.Errorf("cannot find out whether the source takes writes: %w", said(err))
 		}
 		return nil
@@ -149,7 +150,7 @@ func (r *run) snapshot(ctx context.Context) (next string, err error) {
 	switch {
 	case err != nil:
 		return "", err
-	case oldest != next || prepared > 0:
+	case oldest != next || open > 0:
 		return "", wait("a transaction that writes is open at the source: stop its clients, or set spec.cutOver.stopWrites")
 	}
 	return next, nil
