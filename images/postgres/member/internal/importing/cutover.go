@@ -68,6 +68,10 @@ func (r *run) quieten(ctx context.Context, conn *pgx.Conn, request pgmember.CutO
 			return nil, err
 		}
 		return func(ctx context.Context) error {
+			// Until then statistics may lack the last rows that were written.
+			if err := pause(ctx, settles); err != nil {
+				return err
+			}
 			err := r.eachSource(ctx, f.holds)
 			if err != nil {
 				return errors.Join(err, r.eachSource(ctx, f.endSessions))

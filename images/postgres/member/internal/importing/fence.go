@@ -92,8 +92,16 @@ func readOnlySetting(ctx context.Context, conn *pgx.Conn, source string) (*strin
 	return is, nil
 }
 
-// A fence is since when databases of the source are read-only, by the clock of the source.
-type fence map[string]time.Time
+// A fence is around databases of the source.
+type fence map[string]raised
+
+// A raised fence of one database.
+type raised struct {
+	// since when it is read-only, by the clock of the source, and a session that had begun before can be seen.
+	since time.Time
+	// rows that were ever written to it, when everything before had ended.
+	rows int64
+}
 
 // raise a fence: the databases of the source are read-only for sessions that begin, and the others have ended. A session can begin while the
 // setting is made, and be seen a moment later, so there is a second look.
@@ -104,7 +112,7 @@ func (r *run) raise(ctx context.Context, here *pgx.Conn, id string) (fence, erro
 			return err
 		}
 		since, err := r.raiseOne(ctx, here, conn, d, id)
-		f[d.Name] = since.Add(settles)
+		f[d.Name] = raised{since: since.Add(settles)}
 		return err
 	}); err != nil {
 		return nil, err
@@ -115,7 +123,22 @@ func (r *run) raise(ctx context.Context, here *pgx.Conn, id string) (fence, erro
 	if err := pause(ctx, settles); err != nil {
 		return nil, err
 	}
-	return f, r.eachSource(ctx, f.endSessions)
+	return f, r.eachSource(ctx, func(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+		if err := f.endSessions(ctx, conn, d); err != nil {
+			return err
+		}
+		rows, err := rowsWritten(ctx, conn, d)
+		f[d.Name] = raised{f[d.Name].since, rows}
+		return err
+	})
+}
+
+// rowsWritten to a database of the source ever, as its statistics have it. They have the rows of a transaction up to a second after its end.
+func rowsWritten(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) (rows int64, err error) {
+	if err := conn.QueryRow(ctx, "select tup_inserted + tup_updated + tup_deleted from pg_stat_database where datname = current_database()").Scan(&rows); err != nil {
+		return 0, fmt.Errorf("cannot look at statistics of database %q of the source: %w", d.Source, said(err))
+	}
+	return rows, nil
 }
 
 // raiseOne makes a database of the source read-only, unless it is by this cut-over, and returns since when it is.
@@ -148,14 +171,15 @@ func (r *run) raiseOne(ctx context.Context, here, conn *pgx.Conn, d pgmember.Imp
 	return since, noteFence(ctx, here, f)
 }
 
-// holds reports, after the last change was applied, whether nothing was written since the fence was raised.
+// holds reports, after the last change was applied, whether nothing was written since the fence was raised. A transaction that says that it writes
+// passes the fence, as each one of some clients does, and may have ended since.
 func (f fence) holds(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
 	if err := fenceable(ctx, conn, d); err != nil {
 		return err
 	}
 	var early, writing int
 	err := conn.QueryRow(ctx, `select count(*) filter (where backend_start < $1)::int, count(*) filter (where backend_xid is not null)::int from pg_stat_activity
-		where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`, f[d.Name]).Scan(&early, &writing)
+		where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`, f[d.Name].since).Scan(&early, &writing)
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot look at sessions in database %q of the source: %w", d.Source, said(err))
@@ -163,6 +187,13 @@ func (f fence) holds(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatab
 		return wait("a session in database %q of the source had begun before it was read-only, and is ended now", d.Source)
 	case writing > 0:
 		return wait("a session writes to database %q of the source although it is read-only, because the session has set that off: stop its client", d.Source)
+	}
+	switch rows, err := rowsWritten(ctx, conn, d); {
+	case err != nil:
+		return err
+	case rows != f[d.Name].rows:
+		return wait("rows were written to database %q of the source although it is read-only: stop clients that begin their transactions as read write (PostgreSQL's own statistics count as well, and pass)",
+			d.Source)
 	}
 	return nil
 }
@@ -206,7 +237,7 @@ func fenceable(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) e
 
 // endSessions that began before a database was read-only.
 func (f fence) endSessions(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
-	return endSessions(ctx, conn, d, f[d.Name])
+	return endSessions(ctx, conn, d, f[d.Name].since)
 }
 
 func endSessions(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, before time.Time) error {
