@@ -165,6 +165,7 @@ func TestImportRefuses(t *testing.T) {
 		{"The database is not there.", strings.Replace(fmt.Sprintf(importing, ""), "[{name: orders_db, source", "[{name: other, source", 1), `spec.from.server.databases[0].name: "other": must be one of spec.databases`},
 		{"Slots of one copy could be taken for the other's.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: a}, {name: b}],
 			from: {server: {host: legacy.example, credentialsSecretRef: {name: legacy}, databases: [{name: a, source: orders}, {name: b, source: orders}]}}}`, `is the source of both "a" and "b"`},
+		{"The import would take the login away.", fmt.Sprintf(importing, ", consumers: [{name: app}, {name: capstan-restore}]"), `spec.consumers[1].name: "capstan-restore": its login`},
 		{"A failover could lose what the source gave away.", fmt.Sprintf(importing, ", availability: {durability: Asynchronous}"), `spec.availability.durability: Asynchronous: a failover`},
 		{"The restored data has no slot at the source.", fmt.Sprintf(importing, ", restore: {id: r1}"), `spec.restore.id: "r1"`},
 		{"There is nothing to cut over.", `{engine: postgres, version: "17", replicas: 1, storage: 50Gi, cutOver: {id: go}}`, `spec.cutOver.id: "go": this Database is not imported`},

@@ -36,6 +36,11 @@ func checkImport(s *facts.Cluster) []check.Problem {
 			ps = append(ps, check.Invalid(fmt.Sprintf("spec.from.server.databases[%d].name", i), d.Name, "must be one of spec.databases: add it there, or correct the name"))
 		}
 	}
+	for i, c := range s.Spec.Consumers {
+		if slices.Contains(s.Traits.ImportLogins, facts.Login(c.Name)) {
+			ps = append(ps, check.Invalid(fmt.Sprintf("spec.consumers[%d].name", i), c.Name, "its login would be a role that the import uses itself: choose another name"))
+		}
+	}
 	from := map[string]string{}
 	for _, d := range s.Imported() {
 		if other := from[d.Source]; other != "" {

@@ -78,10 +78,17 @@ func TestImportHostile(t *testing.T) {
 		}
 	}
 	// What a leader that was killed has left is a login with a password that the source may know.
-	c.superuserIn("shop", "create role capstan_restore login password 'known'")
+	c.superuserIn("shop", "create role capstan_restore login password 'known'; comment on role capstan_restore is 'made by the import'")
 	c.eventually("a login that was left is removed", time.Minute, func() bool {
 		return c.superuserIn("shop", "select count(*) from pg_roles where rolname = 'capstan_restore'") == "0"
 	})
+	// A role that no import has made is somebody's.
+	c.superuserIn("shop", "create role capstan_restore login")
+	time.Sleep(12 * time.Second)
+	if got := c.superuserIn("shop", "select rolcanlogin from pg_roles where rolname = 'capstan_restore'"); got != "t" {
+		t.Errorf("a consumer's login was taken: %q", got)
+	}
+	c.superuserIn("shop", "drop role capstan_restore")
 	c.importFrom(&pgmember.CutOver{ID: "go"})
 	c.comes(members.ImportCutOver, time.Minute)
 	if got := c.superuserIn("postgres", `select string_agg(rolname, ' ' order by rolname) from pg_roles where rolsuper or rolname like 'capstan\_%' or rolname in ('h', 'hacked')`); got != "postgres" {

@@ -46,6 +46,7 @@ func (postgreSQL) Traits() engine.Traits {
 		Backups:          backups,
 		CoordinationPort: "patroni",
 		FirstImport:      "16", // earlier ones apply changes as the superuser
+		ImportLogins:     []string{pgmember.RoleImport, pgmember.RoleRestore},
 		Unmanaged:        pgmember.ReasonRolesOrExtensionsFailed,
 		User:             999,
 		Group:            999,

@@ -20,10 +20,16 @@ import (
 const (
 	// applier owns the subscriptions. PostgreSQL's workers need a role that may log in, so that it may, and no session can: it has no password,
 	// and no connection is free for it.
-	applier = prefix + "import"
+	applier = pgmember.RoleImport
 	// restorer is the login that a schema is restored as. It exists for as long as that takes.
-	restorer = prefix + "restore"
+	restorer = pgmember.RoleRestore
 )
+
+// roleMark is the comment of a role that an import has made. Another role of the same name is a consumer's, and is left alone.
+const roleMark = "made by the import"
+
+// marked is a role that has it.
+const marked = "select exists (select from pg_roles where rolname = $1 and shobj_description(oid, 'pg_authid') = '" + roleMark + "')"
 
 const powerless = " nosuperuser nocreatedb nocreaterole noreplication nobypassrls noinherit"
 
@@ -45,16 +51,19 @@ func owner(ctx context.Context, conn *pgx.Conn) (string, error) {
 
 // mayActAs lets a role act as the owner of the database of a session.
 func mayActAs(ctx context.Context, conn *pgx.Conn, role, owner, more string) error {
-	var there bool
+	var there, own bool
 	var database string
-	if err := conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1), current_database()::text", role).Scan(&there, &database); err != nil {
+	if err := conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1), ("+marked+"), current_database()::text", role).Scan(&there, &own, &database); err != nil {
 		return fmt.Errorf("cannot look for role %q: %w", role, err)
 	}
 	verb := "create"
-	if there {
+	switch {
+	case own:
 		verb = "alter"
+	case there:
+		return fmt.Errorf("role %q was not made by the import, which needs its name: drop it, or make another Database", role)
 	}
-	err := all(ctx, conn, verb+" role "+name(role)+" login"+powerless+more, "grant "+name(owner)+" to "+name(role)+" with inherit false, set true",
+	err := all(ctx, conn, verb+" role "+name(role)+" login"+powerless+more, "comment on role "+name(role)+" is "+text(roleMark), "grant "+name(owner)+" to "+name(role)+" with inherit false, set true",
 		"grant connect on database "+name(database)+" to "+name(role))
 	if err != nil {
 		return fmt.Errorf("cannot make role %q: %w", role, err)
@@ -62,10 +71,10 @@ func mayActAs(ctx context.Context, conn *pgx.Conn, role, owner, more string) err
 	return nil
 }
 
-// removeRole ends its sessions, and gives what it owns to the owner of each database: a schema of the source may have made something as it.
+// removeRole of an import: it ends its sessions, and gives what it owns to the owner of each database: a schema of the source may have made something as it.
 func removeRole(ctx context.Context, conn *pgx.Conn, role string) error {
 	var there bool
-	if err := conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", role).Scan(&there); err != nil {
+	if err := conn.QueryRow(ctx, marked, role).Scan(&there); err != nil {
 		return fmt.Errorf("cannot look for role %q: %w", role, err)
 	}
 	if !there {
@@ -141,7 +150,8 @@ type subscription struct{ Database, Name string }
 
 func subscriptions(ctx context.Context, conn *pgx.Conn) ([]subscription, error) {
 	rows, err := conn.Query(ctx, `select d.datname::text, s.subname::text from pg_subscription s join pg_database d on d.oid = s.subdbid
-		where s.subname like 'capstan\_%' and pg_get_userbyid(s.subowner) in ($1, $2)`, pgmember.RoleSuperuser, applier)
+		where s.subname like 'capstan\_%' and (pg_get_userbyid(s.subowner) = $1
+		or pg_get_userbyid(s.subowner) = $2 and shobj_description(s.subowner, 'pg_authid') = $3)`, pgmember.RoleSuperuser, applier, roleMark)
 	if err != nil {
 		return nil, fmt.Errorf("cannot look for subscriptions: %w", err)
 	}

@@ -26,6 +26,9 @@ import (
 // schemaLimit is how long a dump or a restore of a schema may take.
 const schemaLimit = 15 * time.Minute
 
+// removeLimit is how long the login of a restore may take to go when that was cancelled.
+const removeLimit = time.Minute
+
 // maxSchema is how large a dump of a schema may be, in bytes. The source must not fill the volume with it.
 const maxSchema = 256 << 20
 
@@ -131,7 +134,11 @@ func (c schemaCopy) restore(ctx context.Context, conn *pgx.Conn, database, dump,
 		return err
 	}
 	// It is removed also when this was cancelled; what a leader that was killed has left is removed by the next look of any leader.
-	defer func() { _ = removeRole(context.WithoutCancel(ctx), conn, restorer) }()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+		defer cancel()
+		_ = removeRole(ctx, conn, restorer)
+	}()
 	password, passwords := rand.Text(), filepath.Join(c.memory, "import-restore-pgpass")
 	if err := writePassword(passwords, password); err != nil {
 		return fmt.Errorf("cannot keep a password: %w", err)
