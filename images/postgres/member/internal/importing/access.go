@@ -185,13 +185,20 @@ func (s source) replicates(ctx context.Context, database string) error {
 		return said(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	results, err := conn.Exec(ctx, "SHOW role").ReadAll()
-	if err != nil {
+	role, results := "none", conn.Exec(ctx, "SHOW role")
+	for results.NextResult() {
+		for reader := results.ResultReader(); reader.NextRow(); {
+			if values := reader.Values(); len(values) == 1 {
+				role = shortened(string(values[0]), maxQuoted)
+			}
+		}
+	}
+	if err := results.Close(); err != nil {
 		return said(err)
 	}
 	// The right is the login's, and a session that begins as another role does not have it.
-	if len(results) == 1 && len(results[0].Rows) == 1 && string(results[0].Rows[0][0]) != "none" {
-		return fmt.Errorf("its sessions begin as role %q, because of alter role ... set role", results[0].Rows[0][0])
+	if role != "none" {
+		return fmt.Errorf("its sessions begin as role %q, because of alter role ... set role", role)
 	}
 	return nil
 }
@@ -214,6 +221,8 @@ func said(err error) error {
 		return errors.New(strings.ToValidUTF8(server.Message[:min(len(server.Message), maxQuoted)], ""))
 	case errors.Is(err, errNotSCRAM):
 		return errNotSCRAM
+	case errors.Is(err, errIterations):
+		return errIterations
 	case errors.As(err, &name):
 		return errors.New("the name of its host is not known: look at spec.from.server.host")
 	case errors.As(err, &hostname), errors.As(err, &certificate):

@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/volume"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
 
 // A server is what was seen of the source.
@@ -318,7 +317,7 @@ func (s *server) look(ctx context.Context, conn *pgx.Conn, own []string) ([]stri
 	if err != nil {
 		return nil, fmt.Errorf("cannot look at the source: %w", said(err))
 	}
-	there, err := managed.List(ctx, conn, "select datname::text from pg_database where datallowconn")
+	there, err := list(ctx, conn, "select datname::text from pg_database where datallowconn")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list databases of the source: %w", said(err))
 	}
@@ -343,10 +342,7 @@ const tablesQuery = `select n.nspname::text, c.relname::text, c.oid::int8, c.rel
 // tables of a database of the source, and which of them a publication has.
 func tables(ctx context.Context, conn *pgx.Conn, publication string) ([]table, error) {
 	rows, err := conn.Query(ctx, tablesQuery, publication)
-	if err != nil {
-		return nil, fmt.Errorf("cannot list tables of the source: %w", said(err))
-	}
-	ts, err := pgx.CollectRows(rows, pgx.RowToStructByPos[table])
+	ts, err := collect(rows, err, pgx.RowToStructByPos[table])
 	if err != nil {
 		return nil, fmt.Errorf("cannot list tables of the source: %w", said(err))
 	}
@@ -386,20 +382,17 @@ func (s source) database(ctx context.Context, d pgmember.ImportDatabase, publica
 		if err := conn.QueryRow(ctx, partial, publication).Scan(&out.Partial); err != nil {
 			return fmt.Errorf("cannot look at publication %q of the source: %w", publication, said(err))
 		}
-		out.Sequences, err = managed.List(ctx, conn, `select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		out.Sequences, err = list(ctx, conn, `select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
 			where c.relkind = 'S' and not (has_schema_privilege(n.oid, 'usage') and has_sequence_privilege(c.oid, 'select'))`+notOfExtension+" order by 1")
 		if err != nil {
 			return fmt.Errorf("cannot list sequences of the source: %w", said(err))
 		}
-		if out.Roles, err = managed.List(ctx, conn, ofRoles); err != nil {
+		if out.Roles, err = list(ctx, conn, ofRoles); err != nil {
 			return fmt.Errorf("cannot list policies of the source: %w", said(err))
 		}
 		rows, err := conn.Query(ctx, `select e.extname::text, n.nspname::text from pg_extension e join pg_namespace n on n.oid = e.extnamespace
 			where e.extname <> 'plpgsql' order by 1`)
-		if err == nil {
-			extensions, err = pgx.CollectRows(rows, pgx.RowToStructByPos[extension])
-		}
-		if err != nil {
+		if extensions, err = collect(rows, err, pgx.RowToStructByPos[extension]); err != nil {
 			return fmt.Errorf("cannot list extensions of the source: %w", said(err))
 		}
 		return nil

@@ -345,7 +345,7 @@ const slotsOf = ` from pg_replication_slots where database = current_database()
 // endSlots drops the slots of a subscription. The workers that read them may take a moment to end.
 func endSlots(ctx context.Context, conn *pgx.Conn, which, system string) error {
 	for {
-		there, err := managed.List(ctx, conn, "select slot_name::text"+slotsOf+" order by 1", which, system)
+		there, err := list(ctx, conn, "select slot_name::text"+slotsOf+" order by 1", which, system)
 		if err != nil {
 			return said(err)
 		}

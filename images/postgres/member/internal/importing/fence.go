@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
 
 // settles is after what time a session that began while a database was made read-only can be seen.
@@ -215,7 +214,7 @@ func fenceable(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) e
 	case prepared > 0:
 		return wait("database %q of the source has %d prepared transactions: end them", d.Source, prepared)
 	}
-	workers, err := managed.List(ctx, conn, `select distinct backend_type from pg_stat_activity where datname = current_database()
+	workers, err := list(ctx, conn, `select distinct backend_type from pg_stat_activity where datname = current_database()
 		and backend_type not in ('client backend', 'walsender', 'autovacuum worker', 'parallel worker')`)
 	if err != nil {
 		return fmt.Errorf("cannot look at sessions in database %q of the source: %w", d.Source, said(err))
@@ -223,7 +222,7 @@ func fenceable(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) e
 	if len(workers) > 0 {
 		return wait("workers run in database %q of the source and could write: %s: stop them", d.Source, some(workers))
 	}
-	exempt, err := managed.List(ctx, conn, `select r.rolname::text from pg_db_role_setting s join pg_roles r on r.oid = s.setrole, unnest(s.setconfig) c
+	exempt, err := list(ctx, conn, `select r.rolname::text from pg_db_role_setting s join pg_roles r on r.oid = s.setrole, unnest(s.setconfig) c
 		where c like 'default\_transaction\_read\_only=%' and s.setdatabase in (0, (select oid from pg_database where datname = current_database())) order by 1`)
 	if err != nil {
 		return fmt.Errorf("cannot look at settings of roles of the source: %w", said(err))
@@ -291,7 +290,7 @@ func lower(ctx context.Context, conn *pgx.Conn, f fenced) error {
 	if f.since == nil {
 		return nil
 	}
-	behind, err := managed.List(ctx, conn, `select pid::text from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+	behind, err := list(ctx, conn, `select pid::text from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
 		and backend_type = 'client backend' and backend_start >= $1 and backend_start <= clock_timestamp()`, *f.since)
 	if err != nil {
 		return nil //nolint:nilerr // The database is writable, which is what counts.

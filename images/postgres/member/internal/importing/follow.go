@@ -176,10 +176,7 @@ func (o object) String() string { return pgx.Identifier{o.Schema, o.Name}.Saniti
 
 func objects(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]object, error) {
 	rows, err := conn.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[object])
+	return collect(rows, err, pgx.RowToStructByPos[object])
 }
 
 // without are the objects of a list that another one lacks.
@@ -299,7 +296,7 @@ func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase
 	if published != r.progress.publications[d.Name] && len(altered) == 0 {
 		altered = append(altered, "publication "+which+" (altered)")
 	}
-	*found = some(altered)
+	*found = shortened(some(altered), maxFinding)
 	return nil
 }
 

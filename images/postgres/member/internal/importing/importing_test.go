@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -362,6 +363,8 @@ func TestScramOnly(t *testing.T) {
 		{"It asks for its MD5 sum, which can be guessed from.", request(5, "salt")},
 		{"It lets everybody in.", request(loggedIn, "") + "Z\x00\x00\x00\x05I"},
 		{"It begins with SCRAM, and asks for the password then.", request(saslBegins, "SCRAM-SHA-256\x00\x00") + request(3, "")},
+		{"It lets the proof take for ever.", request(saslBegins, "SCRAM-SHA-256\x00\x00") + request(saslContinue, "r=x,s=c2FsdA==,i=2147483647")},
+		{"It does not say how long.", request(saslBegins, "SCRAM-SHA-256\x00\x00") + request(saslContinue, "r=x,s=c2FsdA==")},
 		{"It speaks another protocol.", "HTTP/1.1 400 Bad Request\r\n\r\n"},
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -392,6 +395,56 @@ func TestScramOnly(t *testing.T) {
 	}
 	if info := (source{}).libpq("app"); !strings.Contains(info, "require_auth='scram-sha-256'") {
 		t.Errorf("PostgreSQL itself sends a password in any form: %s", info)
+	}
+}
+
+// TestScramIterations: PostgreSQL's default passes, also when it comes byte by byte, and what would keep this program busy does not.
+func TestScramIterations(t *testing.T) {
+	for says, want := range map[string]bool{
+		"r=nonce,s=c2FsdA==,i=4096": true, "r=nonce,s=c2FsdA==,i=1000000": true, "r=nonce,s=c2FsdA==,i=1000001": false, "r=nonce,s=c2FsdA==,i=99999999999999999999": false,
+		"r=nonce,i=1,s=c2FsdA==,i=2000000": false, "r=nonce,s=c2FsdA==,i=-5": false, "r=" + strings.Repeat("x", 5000) + ",s=c2FsdA==,i=4096": false,
+	} {
+		message := "R" + string(binary.BigEndian.AppendUint32(nil, uint32(8+len(says)))) + string(binary.BigEndian.AppendUint32(nil, saslContinue)) + says
+		raw, err := io.ReadAll(&scramReader{from: iotest.OneByteReader(strings.NewReader(message))})
+		if (err == nil) != want || want && string(raw) != message {
+			t.Errorf("%.40q: %v", says, err)
+		}
+		if !want && len(raw) >= len(message) {
+			t.Errorf("%.40q is handed on", says)
+		}
+	}
+}
+
+// endless rows of a source.
+type endless struct {
+	pgx.Rows
+	row    string
+	closed bool
+}
+
+func (e *endless) Next() bool          { return !e.closed }
+func (e *endless) RawValues() [][]byte { return [][]byte{[]byte(e.row)} }
+func (e *endless) Close()              { e.closed = true }
+func (e *endless) Err() error          { return nil }
+
+// TestCollect: a source that never ends to answer does not fill the memory.
+func TestCollect(t *testing.T) {
+	for _, row := range []string{"", strings.Repeat("x", 1<<19)} {
+		rows, n := &endless{row: row}, 0
+		_, err := collect(rows, nil, func(pgx.CollectableRow) (string, error) { n++; return "", nil })
+		if err == nil || !rows.closed || n > maxRows || n*len(row) > maxAnswer {
+			t.Errorf("rows of %d bytes: %d are taken, %v", len(row), n, err)
+		}
+	}
+}
+
+// TestShortened: what is reported has an end, and is text.
+func TestShortened(t *testing.T) {
+	if got := shortened("short", 10); got != "short" {
+		t.Errorf("got %q", got)
+	}
+	if got := shortened(strings.Repeat("ä", 100), 11); got != "ääää…" {
+		t.Errorf("got %q", got)
 	}
 }
 

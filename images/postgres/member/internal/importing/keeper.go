@@ -88,6 +88,13 @@ func (k *Keeper) Once(ctx context.Context) time.Duration {
 	defer cancel()
 	r := &run{config: *config.Import, identity: k.Names.Identity, database: k.Names.Database, seen: &k.seen, request: k.request, secret: pgmember.FolderImport}
 	r.schema = schemaCopy{programs: pgmember.Programs(k.Names.Version), memory: pgmember.FolderPrivate, disk: layout.ImportSchema, ip: k.Names.IP}
+	// A look that does not end although it should is told beside it.
+	late := time.AfterFunc(onceLimit+time.Minute, func() {
+		k.Reporter.Change(func(r *members.Report) {
+			r.Import = &members.ImportReport{State: members.ImportFailing, Message: "a look at the source does not end: see the log of the leader's pod, and restart it"}
+		})
+	})
+	defer late.Stop()
 	now, pause := r.once(ctx, func(told members.ImportReport) { k.show(&told) })
 	if !k.Leads() {
 		return standbyEvery
@@ -139,7 +146,10 @@ func (r *run) once(ctx context.Context, tell func(members.ImportReport)) (member
 	if out.State == members.ImportFailing && slices.ContainsFunc(r.progress.fences, func(f fenced) bool { return f.since != nil }) {
 		out.Message += "; the source is read-only meanwhile, because of spec.cutOver.stopWrites: remove spec.cutOver to undo that"
 	}
-	out.Findings = out.Findings[:min(len(out.Findings), maxFindings)]
+	out.Message, out.Findings = shortened(out.Message, maxMessage), out.Findings[:min(len(out.Findings), maxFindings)]
+	for i := range out.Findings {
+		out.Findings[i] = shortened(out.Findings[i], maxFinding)
+	}
 	return out, pause
 }
 

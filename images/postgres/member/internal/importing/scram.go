@@ -3,9 +3,11 @@
 package importing
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
+	"strconv"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -13,6 +15,15 @@ import (
 // errNotSCRAM is why a session with the source does not begin.
 var errNotSCRAM = errors.New("it does not log users in by scram-sha-256, and a password is sent in no other form: " +
 	"set password_encryption = 'scram-sha-256' there, set the password of the user again, and let pg_hba.conf admit it by scram-sha-256")
+
+// errIterations is why a session does not begin with a server that makes the proof of the password take long: it cannot be interrupted.
+var errIterations = errors.New("it wants more than 1000000 iterations of scram-sha-256, or does not say how many: set scram_iterations lower there, and set the password of the user again")
+
+const (
+	maxIterations = 1_000_000
+	// maxFirst is how long the first message of SCRAM may be, in bytes.
+	maxFirst = 4 << 10
+)
 
 // Requests of a server while a session begins.
 const (
@@ -26,13 +37,15 @@ const (
 // one. By SCRAM the server has to prove that it knows the password, and does not learn it. libpq has the setting require_auth for that, and pgx
 // has none.
 func scramOnly(from io.Reader, to io.Writer) *pgproto3.Frontend {
-	return pgproto3.NewFrontend(&scramReader{from: from}, to)
+	f := pgproto3.NewFrontend(&scramReader{from: from}, to)
+	f.SetMaxBodyLen(maxBody)
+	return f
 }
 
 // A scramReader reads what a server says, and looks at the head of each message until the session has begun.
 type scramReader struct {
 	from io.Reader
-	// head of the message that is being read: its type, its length, and what it requests.
+	// head of the message that is being read: its type, its length, and what it requests. Of the first one of SCRAM it is the whole message.
 	head []byte
 	// rest of its bytes.
 	rest   int
@@ -78,7 +91,17 @@ func (r *scramReader) judge() error {
 		return nil
 	}
 	switch what := binary.BigEndian.Uint32(r.head[head:]); {
-	case what == saslBegins, what == saslContinue:
+	case what == saslBegins:
+	case what == saslContinue && length > maxFirst:
+		return errIterations
+	case what == saslContinue:
+		if len(r.head) < head+length {
+			return nil
+		}
+		length = request // all of it was read
+		if !affordable(r.head[head+request:]) {
+			return errIterations
+		}
 	case what == saslFinal:
 		r.proved = true
 	case what == loggedIn && r.proved:
@@ -87,4 +110,20 @@ func (r *scramReader) judge() error {
 	}
 	r.rest, r.head = max(0, length-request), nil
 	return nil
+}
+
+// affordable reports whether the first message of a server, such as "r=nonce,s=salt,i=4096", asks for few iterations.
+func affordable(first []byte) bool {
+	said := false
+	for part := range bytes.SplitSeq(first, []byte(",")) {
+		text, found := bytes.CutPrefix(part, []byte("i="))
+		if !found {
+			continue
+		}
+		n, err := strconv.Atoi(string(text))
+		if said = true; err != nil || n < 1 || n > maxIterations {
+			return false
+		}
+	}
+	return said
 }
