@@ -223,6 +223,8 @@ func said(err error) error {
 		return errNotSCRAM
 	case errors.Is(err, errIterations):
 		return errIterations
+	case errors.Is(err, errAnswer):
+		return errAnswer
 	case errors.As(err, &name):
 		return errors.New("the name of its host is not known: look at spec.from.server.host")
 	case errors.As(err, &hostname), errors.As(err, &certificate):

@@ -20,6 +20,9 @@ const (
 	maxMessage, maxFinding = 2000, 1000
 )
 
+// errAnswer is why an answer is not taken.
+var errAnswer = fmt.Errorf("an answer has more than %d rows or %s", maxRows, size(maxAnswer))
+
 // collect what a query returns, as pgx.CollectRows does, and no more than there may be.
 func collect[T any](rows pgx.Rows, err error, to pgx.RowToFunc[T]) ([]T, error) {
 	if err != nil {
@@ -33,7 +36,7 @@ func collect[T any](rows pgx.Rows, err error, to pgx.RowToFunc[T]) ([]T, error) 
 			bytes += len(v)
 		}
 		if len(out) == maxRows || bytes > maxAnswer {
-			return nil, fmt.Errorf("an answer has more than %d rows or %s", maxRows, size(maxAnswer))
+			return nil, errAnswer
 		}
 		row, err := to(rows)
 		if err != nil {

@@ -42,7 +42,9 @@ func (r *run) cutOver(ctx context.Context, conn *pgx.Conn, request pgmember.CutO
 	if err := r.drain(ctx); err != nil {
 		return err
 	}
-	if err := r.eachSource(ctx, r.sequences); err != nil {
+	patient := *r
+	patient.from.limit = sequencesLimit
+	if err := patient.eachSource(ctx, patient.sequences); err != nil {
 		return err
 	}
 	if err := r.complete(ctx, conn); err != nil {
@@ -212,6 +214,33 @@ func mark(ctx context.Context, conn *pgx.Conn) (end string, err error) {
 const ofSequences = `select n.nspname::text, c.relname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
 	where c.relkind = 'S' and c.relpersistence <> 't'` + notOfExtension + " order by 1, 2"
 
+// A sequenceValue is of the sequence at a place, and whether it was given out already.
+type sequenceValue struct {
+	At     int
+	Last   int64
+	Called bool
+}
+
+const (
+	// sequencesLimit is how long the sequences of a database may take.
+	sequencesLimit = 5 * time.Minute
+	// sequencesAtOnce is how many sequences one query reads: a round trip for each would be too slow.
+	sequencesAtOnce = 500
+)
+
+// readsSequences are queries that read the values of sequences, each with its place among them.
+func readsSequences(all []object) []string {
+	var queries []string
+	for first := 0; first < len(all); first += sequencesAtOnce {
+		var parts []string
+		for i, s := range all[first:min(first+sequencesAtOnce, len(all))] {
+			parts = append(parts, fmt.Sprintf("select %d, last_value, is_called from %s", first+i, s))
+		}
+		queries = append(queries, strings.Join(parts, " union all "))
+	}
+	return queries
+}
+
 // sequences of this Database get the values that the source has. The names are this Database's, and the values are a number and a truth: nothing
 // that the source says is run.
 func (r *run) sequences(ctx context.Context, from *pgx.Conn, d pgmember.ImportDatabase) error {
@@ -228,13 +257,21 @@ func (r *run) sequences(ctx context.Context, from *pgx.Conn, d pgmember.ImportDa
 			return wait("database %q of the source has other sequences than when its schema was copied: undo that there, or make another Database", d.Source)
 		}
 		values := &pgx.Batch{}
-		for _, s := range here {
-			var last int64
-			var called bool
-			if err := from.QueryRow(ctx, "select last_value, is_called from "+s.String()).Scan(&last, &called); err != nil {
-				return fmt.Errorf("cannot read sequence %s of the source: %w", s, said(err))
+		for _, query := range readsSequences(here) {
+			rows, err := from.Query(ctx, query)
+			read, err := collect(rows, err, pgx.RowToStructByPos[sequenceValue])
+			if err != nil {
+				return fmt.Errorf("cannot read sequences of database %q of the source: %w", d.Source, said(err))
 			}
-			values.Queue("select setval($1::regclass, $2::bigint, $3::boolean)", s.String(), last, called)
+			for _, v := range read {
+				if v.At < 0 || v.At >= len(here) {
+					return fmt.Errorf("database %q of the source names a sequence that was not asked for", d.Source)
+				}
+				values.Queue("select setval($1::regclass, $2::bigint, $3::boolean)", here[v.At].String(), v.Last, v.Called)
+			}
+		}
+		if values.Len() != len(here) {
+			return fmt.Errorf("database %q of the source has read %d of %d sequences", d.Source, values.Len(), len(here))
 		}
 		if err := conn.SendBatch(ctx, values).Close(); err != nil {
 			return fmt.Errorf("cannot set sequences of database %q: %w", d.Name, err)

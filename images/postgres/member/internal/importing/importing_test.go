@@ -279,6 +279,24 @@ func TestUnwanted(t *testing.T) {
 	}
 }
 
+// TestReadsSequences: many are read by few queries, each once, and a name is no statement.
+func TestReadsSequences(t *testing.T) {
+	all := []object{{"public", `a" union select 1`}}
+	for i := range 1200 {
+		all = append(all, object{"public", "s" + strconv.Itoa(i)})
+	}
+	queries := readsSequences(all)
+	if len(queries) != 3 || !strings.HasPrefix(queries[0], `select 0, last_value, is_called from "public"."a"" union select 1" union all select 1, `) {
+		t.Errorf("%d queries: %.200s", len(queries), queries[0])
+	}
+	if n := strings.Count(strings.Join(queries, " "), "is_called"); n != len(all) || !strings.HasSuffix(queries[2], `select 1200, last_value, is_called from "public"."s1199"`) {
+		t.Errorf("%d of %d are read", n, len(all))
+	}
+	if got := readsSequences(nil); len(got) > 0 {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestNamed: names are of a Database's own, and PostgreSQL takes them.
 func TestNamed(t *testing.T) {
 	a, b := named("orders-db", "id-1", "app"), named("orders-db", "id-2", "app")
