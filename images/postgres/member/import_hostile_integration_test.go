@@ -332,6 +332,35 @@ func TestImportIsLeft(t *testing.T) {
 		return f.slots("extra") == "0 0" && c.superuserIn("postgres", "select count(*) from pg_subscription") == "1"
 	})
 	c.comes(members.ImportFollowing, time.Minute)
+
+	// One that was renamed holds nothing else up, and what it has is told.
+	f.run("postgres", "create database third")
+	f.run("third", "create table public.longer (id int primary key)")
+	c.importWith(func(i *pgmember.Import) {
+		i.Databases = append(i.Databases, pgmember.ImportDatabase{Name: "third", Source: "third"})
+	})
+	c.superuserIn("postgres", `create database third owner "shop-owner"`)
+	c.eventually("the third database is followed", time.Minute, func() bool {
+		return f.slots("third") == "1 0" && c.imports().State == members.ImportFollowing
+	})
+	c.superuserIn("third", "alter subscription "+c.superuserIn("third", "select subname from pg_subscription s join pg_database d on d.oid = subdbid where datname = 'third'")+" disable")
+	c.eventually("nothing is connected to it", time.Minute, func() bool {
+		f.run("postgres", "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'third'")
+		conn, err := f.connect(t.Context(), "postgres")
+		if err != nil {
+			return false
+		}
+		defer func() { _ = conn.Close(context.Background()) }()
+		_, err = conn.Exec(t.Context(), "alter database third rename to other")
+		return err == nil
+	})
+	c.importWith(func(*pgmember.Import) {})
+	c.eventually("what it has is told, and the other one is followed", time.Minute, func() bool {
+		r := c.imports()
+		return r.State == members.ImportFollowing && strings.Contains(r.Message, `left at the source`) && strings.Contains(r.Message, `"other"`)
+	})
+	f.run("other", "select pg_drop_replication_slot(slot_name) from pg_replication_slots where database = 'other'")
+	c.eventually("nothing is left", time.Minute, func() bool { return !strings.Contains(c.imports().Message, "left at the source") })
 }
 
 // TestImportTellsOfSilence: a source that stops to answer, and one that no worker can connect to, are told.

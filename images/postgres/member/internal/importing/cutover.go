@@ -301,6 +301,9 @@ func refresh(ctx context.Context, database string) (left []string, err error) {
 	})
 }
 
+// leftThere begins what a source still has.
+const leftThere = "left at the source, to be dropped there by hand: "
+
 // finish removes what connects both sides, after the cut-over was noted. It may be called again at any point. What is left at a source that does
 // not answer is named.
 func (r *run) finish(ctx context.Context, conn *pgx.Conn, c cut) error {
@@ -321,11 +324,16 @@ func (r *run) finish(ctx context.Context, conn *pgx.Conn, c cut) error {
 		}
 		views = append(views, stale...)
 	}
+	other, err := r.forget(ctx, conn)
+	if err != nil {
+		return err
+	}
+	told = append(told, other...)
 	if err := Release(ctx); err != nil {
 		return err
 	}
 	if len(told) > 0 {
-		c.message = "left at the source, to be dropped there by hand: " + strings.Join(told, "; ")
+		c.message = leftThere + strings.Join(told, "; ")
 	}
 	if len(views) > 0 {
 		c.message = strings.Trim(c.message+"; these materialized views could not be refreshed, so refresh them: "+some(views), "; ")
@@ -346,10 +354,30 @@ func (r *run) leave(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDataba
 			return nil, err
 		}
 	}
-	if err := r.from.clean(ctx, d.Source, which, r.system); err != nil {
+	err = r.from.clean(ctx, d.Source, which, r.system)
+	if errors.Is(err, errNoDatabase) {
+		err = r.from.renamed(ctx, r.config.Databases[0].Source, which)
+	}
+	if err != nil {
 		return fmt.Errorf("database %q: %w", d.Source, err), nil
 	}
 	return nil, nil
+}
+
+// renamed is where the slot of a database is that the source has no more: with a database that was dropped it went, and with one that was renamed it
+// did not. A slot is dropped only from its own database.
+func (s source) renamed(ctx context.Context, from, which string) error {
+	s.limit = cleanLimit
+	return s.visit(ctx, from, func(ctx context.Context, conn *pgx.Conn) error {
+		in, err := list(ctx, conn, "select database::text from pg_replication_slots where slot_name = $1", which)
+		switch {
+		case err != nil:
+			return fmt.Errorf("replication slot %q, which keeps write-ahead log (%w)", which, said(err))
+		case len(in) > 0:
+			return fmt.Errorf("it has another name, %q, and there replication slot %q, which keeps write-ahead log, and publication %q", in[0], which, which)
+		}
+		return nil
+	})
 }
 
 // cleanLimit is how long a source may take to be left.

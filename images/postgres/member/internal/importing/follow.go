@@ -55,6 +55,10 @@ func (r *run) restore(ctx context.Context, conn *pgx.Conn, d pgmember.ImportData
 		return nil
 	}
 	return r.schema.copy(ctx, d, func(seen []table) error {
+		// They may have changed since the source was looked at.
+		if err := twice(seen); err != nil {
+			return fmt.Errorf("database %q of the source: %w", d.Source, err)
+		}
 		prints := make([]string, 0, len(seen))
 		for _, t := range seen {
 			prints = append(prints, t.fingerprint())
@@ -296,8 +300,38 @@ func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase
 	if published != r.progress.publications[d.Name] && len(altered) == 0 {
 		altered = append(altered, "publication "+which+" (altered)")
 	}
+	// Also at the first look after the last row was copied. Changes are decoded without row security.
+	if r.progress.phases[d.Name] != phaseAnalyzed {
+		altered = append(altered, hidden(now)...)
+	}
 	*found = shortened(some(altered), maxFinding)
 	return nil
+}
+
+// hidden are tables whose rows a copy would leave out, because row security hides them from the user of the import.
+func hidden(now []table) []string {
+	var out []string
+	for _, t := range now {
+		if t.followed() && t.Filtered {
+			out = append(out, t.String()+" (row security hides rows from the user of the import)")
+		}
+	}
+	return out
+}
+
+// twice is why a schema cannot be restored as it was dumped: changes could not be applied, or triggers would fire a second time when they are.
+func twice(seen []table) error {
+	var names []string
+	for _, t := range seen {
+		if t.Always || t.Forced {
+			names = append(names, t.String())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("tables have forced row security, or triggers that fire always or on a replica: %s: "+
+		"run alter table ... no force row level security, or alter table ... enable trigger ..., on the source", some(names))
 }
 
 // changed are tables that were altered or removed since the schema was copied, and tables that were added. The first stays so when it is undone,

@@ -297,6 +297,32 @@ func TestReadsSequences(t *testing.T) {
 	}
 }
 
+// TestHidden: what would not be copied, or applied twice, is named.
+func TestHidden(t *testing.T) {
+	all := []table{
+		{Schema: "public", Name: "plain", Kind: "r"}, {Schema: "public", Name: "secured", Kind: "r", Filtered: true}, {Schema: "public", Name: "cache", Kind: "r", Unlogged: true, Filtered: true},
+		{Schema: "public", Name: "parent", Kind: "p", Filtered: true}, {Schema: "public", Name: "forced", Kind: "r", Forced: true}, {Schema: "public", Name: "always", Kind: "r", Always: true},
+	}
+	if diff := cmp.Diff([]string{"public.secured (row security hides rows from the user of the import)"}, hidden(all)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if err := twice(all); err == nil || !strings.Contains(err.Error(), "public.forced, public.always") {
+		t.Errorf("got %v", err)
+	}
+	if err := twice(all[:4]); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnlisted: databases that are not imported any more are left, also when a try before could not.
+func TestUnlisted(t *testing.T) {
+	p := progress{sources: map[string]string{"app": "app_prod", "old": "old_prod"}, left: map[string]string{"gone": "gone_prod", "back": "back_prod"}}
+	got := p.unlisted([]pgmember.ImportDatabase{{Name: "app", Source: "app_prod"}, {Name: "back", Source: "back_prod"}})
+	if diff := cmp.Diff([]pgmember.ImportDatabase{{Name: "gone", Source: "gone_prod"}, {Name: "old", Source: "old_prod"}}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // TestNamed: names are of a Database's own, and PostgreSQL takes them.
 func TestNamed(t *testing.T) {
 	a, b := named("orders-db", "id-1", "app"), named("orders-db", "id-2", "app")

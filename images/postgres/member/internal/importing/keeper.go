@@ -184,34 +184,38 @@ func (r *run) next(ctx context.Context, conn *pgx.Conn, tell func(members.Import
 	if err := removeRole(ctx, conn, restorer); err != nil {
 		return r.failed(err), every
 	}
-	if err := r.forget(ctx, conn); err != nil {
+	left, err := r.forget(ctx, conn)
+	if err != nil {
 		return members.ImportReport{State: members.ImportFailing, Message: err.Error()}, every
 	}
-	if began, report, pause := r.started(ctx, conn, tell); !began {
-		return report, pause
+	began, out, pause := r.started(ctx, conn, tell)
+	if began {
+		out, pause = r.follow(ctx, conn, tell)
 	}
-	return r.follow(ctx, conn, tell)
+	if len(left) > 0 {
+		out.Message += "; " + leftThere + some(left)
+	}
+	return out, pause
 }
 
-// forget databases that are no longer imported: they are not followed any more, here and at the source.
-func (r *run) forget(ctx context.Context, conn *pgx.Conn) error {
-	for d, source := range r.progress.sources {
-		if slices.ContainsFunc(r.config.Databases, func(i pgmember.ImportDatabase) bool { return i.Name == d }) {
-			continue
-		}
-		left, err := r.leave(ctx, conn, pgmember.ImportDatabase{Name: d, Source: source})
-		if err == nil {
-			err = left
-		}
+// forget databases that are no longer imported: they are not followed any more, here and at the source. What a source still has of them, because it
+// does not let it go or has no such database any more, is returned, and tried again at the next look: it holds nothing else up.
+func (r *run) forget(ctx context.Context, conn *pgx.Conn) (left []string, err error) {
+	for _, d := range r.progress.unlisted(r.config.Databases) {
+		what, err := r.leave(ctx, conn, d)
 		if err != nil {
-			return fmt.Errorf("database %q is no longer imported, and its source cannot be left: %w", d, err)
+			return left, fmt.Errorf("database %q is no longer imported, and cannot be left: %w", d.Name, err)
 		}
-		if _, err := conn.Exec(ctx, "delete from import.databases where name = $1", d); err != nil {
-			return fmt.Errorf("cannot forget database %q: %w", d, err)
+		statement := "delete from import.databases where name = $1"
+		if what != nil {
+			left, statement = append(left, what.Error()), "update import.databases set phase = '"+phaseLeft+"' where name = $1"
 		}
-		delete(r.progress.phases, d)
+		if _, err := conn.Exec(ctx, statement, d.Name); err != nil {
+			return left, fmt.Errorf("cannot forget database %q: %w", d.Name, err)
+		}
+		delete(r.progress.phases, d.Name)
 	}
-	return nil
+	return left, nil
 }
 
 // failed is a look that did not succeed: before something is copied, it is a finding.

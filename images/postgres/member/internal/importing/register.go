@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,6 +41,7 @@ const (
 	phaseRestored   = "Restored"   // the schema is there
 	phaseSubscribed = "Subscribed" // rows are copied, and changes followed
 	phaseAnalyzed   = "Analyzed"   // all rows are there, and statistics
+	phaseLeft       = "Left"       // it is no longer imported, and the source has something of it
 )
 
 // Phases of a cut-over.
@@ -54,6 +56,8 @@ type progress struct {
 	phases  map[string]string
 	sources map[string]string
 	tables  map[string][]string
+	// left are databases that are no longer imported, with their sources.
+	left map[string]string
 	// publications as they were when rows were begun to be copied.
 	publications map[string]string
 	// changed is what was changed at the source while a database was followed, and "" for nothing. Changes of rows may be missing since, also
@@ -61,6 +65,19 @@ type progress struct {
 	changed map[string]string
 	cuts    []cut
 	fences  []fenced
+}
+
+// unlisted are the databases that are not imported any more, by their names.
+func (p progress) unlisted(listed []pgmember.ImportDatabase) []pgmember.ImportDatabase {
+	all := maps.Clone(p.left)
+	maps.Copy(all, p.sources)
+	var out []pgmember.ImportDatabase
+	for _, d := range slices.Sorted(maps.Keys(all)) {
+		if !slices.ContainsFunc(listed, func(i pgmember.ImportDatabase) bool { return i.Name == d }) {
+			out = append(out, pgmember.ImportDatabase{Name: d, Source: all[d]})
+		}
+	}
+	return out
 }
 
 // A cut is a cut-over by its id.
@@ -132,7 +149,7 @@ func readRegister(ctx context.Context, conn *pgx.Conn, object, requested string)
 
 func readProgress(ctx context.Context, conn *pgx.Conn) (progress, error) {
 	p := progress{phases: map[string]string{}, sources: map[string]string{}, tables: map[string][]string{},
-		publications: map[string]string{}, changed: map[string]string{}}
+		left: map[string]string{}, publications: map[string]string{}, changed: map[string]string{}}
 	rows, err := conn.Query(ctx, "select name, source, phase, tables, publication, changed from import.databases")
 	if err != nil {
 		return p, fmt.Errorf("cannot read the register of the import: %w", err)
@@ -140,6 +157,10 @@ func readProgress(ctx context.Context, conn *pgx.Conn) (progress, error) {
 	var name, source, phase, publication, changed string
 	var tables []string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &source, &phase, &tables, &publication, &changed}, func() error {
+		if phase == phaseLeft {
+			p.left[name] = source
+			return nil
+		}
 		p.phases[name], p.sources[name], p.tables[name] = phase, source, tables
 		p.publications[name], p.changed[name] = publication, changed
 		tables = nil
