@@ -323,6 +323,26 @@ func TestUnlisted(t *testing.T) {
 	}
 }
 
+// TestUnfinished: what has begun, and was not cut over, is not taken for an import that has ended.
+func TestUnfinished(t *testing.T) {
+	began := map[string]string{"app": phaseRestored}
+	for _, c := range []struct {
+		reason string
+		p      progress
+		want   bool
+	}{
+		{"Nothing has begun.", progress{}, false},
+		{"It copies.", progress{phases: began}, true},
+		{"An id was skipped.", progress{phases: began, cuts: []cut{{id: "copied", phase: cutSkipped}}}, true},
+		{"Everything is here.", progress{phases: began, cuts: []cut{{id: "go", phase: cutDrained}}}, false},
+		{"It has ended.", progress{phases: began, cuts: []cut{{id: "go", phase: cutDone}}}, false},
+	} {
+		if got := c.p.unfinished(); got != c.want {
+			t.Errorf("%s got %t", c.reason, got)
+		}
+	}
+}
+
 // TestNamed: names are of a Database's own, and PostgreSQL takes them.
 func TestNamed(t *testing.T) {
 	a, b := named("orders-db", "id-1", "app"), named("orders-db", "id-2", "app")

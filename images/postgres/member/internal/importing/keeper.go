@@ -157,6 +157,10 @@ func (r *run) next(ctx context.Context, conn *pgx.Conn, tell func(members.Import
 	if done := r.progress.ended(); done != nil {
 		return members.ImportReport{State: members.ImportCutOver, CutOver: done.id, GapSeconds: done.gap, Message: done.message, Copied: 100}, idle
 	}
+	if r.config.Ended && r.progress.unfinished() {
+		return members.ImportReport{State: members.ImportFailing, Message: "consumers have logins although no cut-over has ended the import, so rows may be missing here, " +
+			"and the source is not left: make another Database, or compare both sides yourself"}, every
+	}
 	if r.config.Ended && r.progress.drained() == nil {
 		if err := Release(ctx); err != nil {
 			return members.ImportReport{State: members.ImportCutOver, Copied: 100, Message: err.Error()}, every

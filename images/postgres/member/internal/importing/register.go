@@ -99,6 +99,11 @@ func (p progress) cut(match func(cut) bool) *cut {
 func (p progress) ended() *cut   { return p.cut(func(c cut) bool { return c.phase == cutDone }) }
 func (p progress) drained() *cut { return p.cut(func(c cut) bool { return c.phase == cutDrained }) }
 
+// unfinished reports whether an import has begun and was not cut over.
+func (p progress) unfinished() bool {
+	return len(p.phases) > 0 && p.drained() == nil && p.ended() == nil
+}
+
 // skipped id: the Database was created with it.
 func (p progress) skipped() string {
 	if c := p.cut(func(c cut) bool { return c.phase == cutSkipped }); c != nil {
