@@ -35,6 +35,7 @@ const application = "capstan-import"
 // Keys of the Secret of the source.
 const (
 	keyHost     = "host"
+	keyPort     = "port" // may be absent
 	keyUsername = "username"
 	keyPassword = "password"
 	keyCA       = "ca.crt"
@@ -72,8 +73,15 @@ func openSource(i pgmember.Import, folder, passwords string) (source, error) {
 		return source{}, fmt.Errorf("the key %q of the Secret of the source is not %q, which is spec.from.server.host: a password goes only to the host that its Secret names: "+
 			"correct the Secret, or make another Database", keyHost, i.Host)
 	}
+	if port, err := value(folder, keyPort); err == nil && port != strconv.Itoa(int(i.Port)) {
+		return source{}, fmt.Errorf("the key %q of the Secret of the source is not %d, which is spec.from.server.port: a password goes only to the port that its Secret names: "+
+			"correct the Secret, or make another Database", keyPort, i.Port)
+	}
 	s := source{host: i.Host, port: i.Port, mode: i.TLS, user: values[1], password: values[2], passwords: passwords, limit: answerLimit}
 	switch _, err := os.Stat(filepath.Join(folder, keyCA)); {
+	case err == nil && i.TLS == "disable":
+		return source{}, fmt.Errorf("the Secret of the source has the key %q, and spec.from.server.tls is Disable: the Secret asks for a check of the server: "+
+			"remove the key, or make another Database with spec.from.server.tls VerifyFull", keyCA)
 	case err == nil:
 		s.ca = filepath.Join(folder, keyCA)
 	case !errors.Is(err, fs.ErrNotExist):

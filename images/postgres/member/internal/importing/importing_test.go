@@ -365,6 +365,9 @@ func TestOpenSource(t *testing.T) {
 	}{
 		{"There is no Secret.", nil, "verify-full", `no key "host"`, ""},
 		{"It is for another server: who names a host must not get a password that is for another one.", map[string]string{"host": "other", "username": "u", "password": "p"}, "verify-full", `the key "host" of the Secret of the source is not "h"`, ""},
+		{"It is for another port, where somebody else may listen.", map[string]string{"host": "h", "port": "5433", "username": "u", "password": "p"}, "verify-full", `the key "port" of the Secret of the source is not 5432`, ""},
+		{"It is for this port.", map[string]string{"host": "h", "port": "5432", "username": "u", "password": "p"}, "verify-full", "", "system"},
+		{"It asks for a check, and there is none.", map[string]string{"host": "h", "username": "u", "password": "p", "ca.crt": "x"}, "disable", "spec.from.server.tls is Disable", ""},
 		{"It has no password.", map[string]string{"host": "h", "username": "u"}, "verify-full", `no key "password"`, ""},
 		{"An empty password is none.", map[string]string{"host": "h", "username": "u", "password": "\n"}, "verify-full", "is empty", ""},
 		{"Well known authorities check names.", map[string]string{"host": "h", "username": "u", "password": "p\n"}, "verify-full", "", "system"},
