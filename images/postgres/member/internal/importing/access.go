@@ -103,6 +103,9 @@ func writePassword(path, password string) error {
 	return os.WriteFile(path, []byte("*:*:*:*:"+escaped+"\n"), 0o600)
 }
 
+// forgetPassword of a source that is not connected to any more. Nothing is wrong when there is none.
+func forgetPassword(path string) { _ = os.Remove(path) }
+
 // value of the mounted Secret.
 func value(folder, key string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(folder, key))

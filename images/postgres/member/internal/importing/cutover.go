@@ -286,7 +286,7 @@ const refreshLimit = 10 * time.Minute
 // refresh materialized views, which are not followed. Those that build on others were made after them. It returns the views that stay as they
 // are: their owner can refresh them.
 func refresh(ctx context.Context, database string) (left []string, err error) {
-	return left, asOwner(ctx, database, func(conn *pgx.Conn) error {
+	err = asOwner(ctx, database, func(conn *pgx.Conn) error {
 		views, err := managed.List(ctx, conn, "select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'm'"+
 			notOfExtension+" order by c.oid")
 		if err != nil {
@@ -299,6 +299,7 @@ func refresh(ctx context.Context, database string) (left []string, err error) {
 		}
 		return nil
 	})
+	return left, err
 }
 
 // leftThere begins what a source still has.
@@ -307,6 +308,7 @@ const leftThere = "left at the source, to be dropped there by hand: "
 // finish removes what connects both sides, after the cut-over was noted. It may be called again at any point. What is left at a source that does
 // not answer is named.
 func (r *run) finish(ctx context.Context, conn *pgx.Conn, c cut) error {
+	began := time.Now()
 	var told, views []string
 	until, cancel := context.WithTimeout(ctx, refreshLimit)
 	defer cancel()
@@ -319,7 +321,10 @@ func (r *run) finish(ctx context.Context, conn *pgx.Conn, c cut) error {
 			told = append(told, left.Error())
 		}
 		stale, err := refresh(until, d.Name)
-		if err != nil && until.Err() == nil {
+		switch {
+		case until.Err() != nil && len(stale) == 0:
+			stale = []string{fmt.Sprintf("all of database %q", d.Name)}
+		case err != nil:
 			return err
 		}
 		views = append(views, stale...)
@@ -338,8 +343,13 @@ func (r *run) finish(ctx context.Context, conn *pgx.Conn, c cut) error {
 	if len(views) > 0 {
 		c.message = strings.Trim(c.message+"; these materialized views could not be refreshed, so refresh them: "+some(views), "; ")
 	}
-	c.phase = cutDone
-	return noteCut(ctx, conn, c)
+	// Consumers have waited for this as well.
+	c.phase, c.gap = cutDone, c.gap+int64(time.Since(began)/time.Second)
+	if err := noteCut(ctx, conn, c); err != nil {
+		return err
+	}
+	forgetPassword(r.from.passwords)
+	return nil
 }
 
 // leave a database of the source: its subscription goes, and what there is at the source. What could not be removed there is returned as left.

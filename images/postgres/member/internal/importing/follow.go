@@ -71,7 +71,7 @@ func (r *run) restore(ctx context.Context, conn *pgx.Conn, d pgmember.ImportData
 // publish the tables of a database of the source, which have to be the ones that were copied. It returns the ones that are followed, and the
 // fingerprint of the publication.
 func (r *run) publish(ctx context.Context, from, which string, copied []string) (followed []object, published string, err error) {
-	return followed, published, r.from.visit(ctx, from, func(ctx context.Context, conn *pgx.Conn) error {
+	err = r.from.visit(ctx, from, func(ctx context.Context, conn *pgx.Conn) error {
 		now, err := tables(ctx, conn, which)
 		if err != nil {
 			return err
@@ -109,6 +109,7 @@ func (r *run) publish(ctx context.Context, from, which string, copied []string) 
 		published, err = publication(ctx, conn, which)
 		return err
 	})
+	return followed, published, err
 }
 
 // subscribe to the tables that are followed. What a try before has left is removed first.

@@ -78,6 +78,7 @@ func (k *Keeper) Once(ctx context.Context) time.Duration {
 	}
 	if config.Import == nil {
 		k.show(nil)
+		forgetPassword(passwords)
 		if err := Release(ctx); err != nil {
 			k.Log.Info("cannot look for subscriptions of an import", "error", err)
 			return every
