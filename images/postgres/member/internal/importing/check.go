@@ -301,10 +301,11 @@ func look(ctx context.Context, from source, i pgmember.Import, named func(string
 		return s, err
 	}
 	s.Free = u.Free
-	return s, within(ctx, "postgres", func(conn *pgx.Conn) error {
+	err = within(ctx, "postgres", func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "select current_setting('max_logical_replication_workers')::int, current_setting('server_version_num')::int / 10000").
 			Scan(&s.TargetWorkers, &s.TargetMajor)
 	})
+	return s, err
 }
 
 // look at the server, and return the databases that it has.
@@ -400,7 +401,8 @@ func (s source) database(ctx context.Context, d pgmember.ImportDatabase, publica
 	if err != nil {
 		return out, 0, err
 	}
-	return out, bytes, within(ctx, d.Name, func(conn *pgx.Conn) error { return out.here(ctx, conn, extensions, begins) })
+	err = within(ctx, d.Name, func(conn *pgx.Conn) error { return out.here(ctx, conn, extensions, begins) })
+	return out, bytes, err
 }
 
 // occupied is something in a database that is not the system's and not an extension's.

@@ -80,7 +80,7 @@ func (c schemaCopy) copy(ctx context.Context, d pgmember.ImportDatabase, note fu
 func (c schemaCopy) dump(ctx context.Context, database, to string) (seen []table, err error) {
 	from := c.from
 	from.limit = schemaLimit
-	return seen, from.visit(ctx, database, func(ctx context.Context, conn *pgx.Conn) error {
+	err = from.visit(ctx, database, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "set idle_in_transaction_session_timeout = 0"); err != nil {
 			return fmt.Errorf("cannot begin a snapshot of the source: %w", said(err))
 		}
@@ -108,6 +108,7 @@ func (c schemaCopy) dump(ctx context.Context, database, to string) (seen []table
 			return file.Close()
 		})
 	})
+	return seen, err
 }
 
 // bounded writes no more than it may.
