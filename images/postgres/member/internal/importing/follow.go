@@ -27,14 +27,21 @@ func (r *run) begin(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDataba
 		}
 	}
 	which := r.named(d.Name)
+	var server string
+	if err := r.from.visit(ctx, d.Source, func(ctx context.Context, conn *pgx.Conn) error {
+		server = identifier(ctx, conn)
+		return nil
+	}); err != nil {
+		return err
+	}
 	followed, published, err := r.publish(ctx, d.Source, which, r.progress.tables[d.Name])
 	if err != nil {
 		return err
 	}
-	if err := notePublished(ctx, conn, d, published); err != nil {
+	if err := notePublished(ctx, conn, d, published, server); err != nil {
 		return err
 	}
-	r.progress.publications[d.Name] = published
+	r.progress.publications[d.Name], r.progress.servers[d.Name] = published, server
 	if err := r.subscribe(ctx, d, which, followed); err != nil {
 		return err
 	}
@@ -259,6 +266,9 @@ func reconnect(ctx context.Context, conn *pgx.Conn, which, conninfo string) erro
 
 // far is the side of the source. What it changed is found.
 func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, which string, all *position, found *string) error {
+	if was, is := r.progress.servers[d.Name], identifier(ctx, conn); another(was, is) {
+		return fmt.Errorf("the host of the source is another server than the one that was copied (it was %s, and is %s): look at spec.from.server.host and at its name service", was, is)
+	}
 	var lost, active bool
 	var behind, at int64
 	err := conn.QueryRow(ctx, `select coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint, coalesce(pg_wal_lsn_diff(confirmed_flush_lsn, '0/0'), 0)::bigint,
@@ -308,6 +318,17 @@ func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase
 	*found = shortened(some(altered), maxFinding)
 	return nil
 }
+
+// identifier of a server, as PostgreSQL has it; a standby that is promoted keeps it. Services may withhold it: then it is "".
+func identifier(ctx context.Context, conn *pgx.Conn) (id string) {
+	if err := conn.QueryRow(ctx, "select left(system_identifier::text, 20) from pg_control_system()").Scan(&id); err != nil {
+		return ""
+	}
+	return shortened(id, maxQuoted)
+}
+
+// another server is one of which both identifiers are known.
+func another(was, is string) bool { return was != "" && is != "" && was != is }
 
 // hidden are tables whose rows a copy would leave out, because row security hides them from the user of the import.
 func hidden(now []table) []string {

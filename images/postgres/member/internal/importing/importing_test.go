@@ -343,6 +343,18 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
+// TestAnother: a server that withholds its identifier is not another one.
+func TestAnother(t *testing.T) {
+	for _, c := range []struct {
+		was, is string
+		want    bool
+	}{{"7", "7", false}, {"7", "8", true}, {"", "8", false}, {"7", "", false}} {
+		if got := another(c.was, c.is); got != c.want {
+			t.Errorf("%q and %q: got %t", c.was, c.is, got)
+		}
+	}
+}
+
 // TestNamed: names are of a Database's own, and PostgreSQL takes them.
 func TestNamed(t *testing.T) {
 	a, b := named("orders-db", "id-1", "app"), named("orders-db", "id-2", "app")

@@ -23,7 +23,7 @@ import (
 var makeRegister = []string{
 	"create schema if not exists import",
 	`create table if not exists import.databases (name text primary key, source text not null, phase text not null, tables text[] not null default '{}',
-		publication text not null default '', changed text not null default '')`,
+		publication text not null default '', server text not null default '', changed text not null default '')`,
 	`create table if not exists import.cut_over (id text primary key, phase text not null, message text not null default '', gap bigint not null default 0)`,
 	`create table if not exists import.fences (database text primary key, source text not null, cut text not null, was text, since timestamptz)`,
 	`create table if not exists import.object (uid text primary key)`,
@@ -60,6 +60,8 @@ type progress struct {
 	left map[string]string
 	// publications as they were when rows were begun to be copied.
 	publications map[string]string
+	// servers are the identifiers of the servers that rows are copied from, and "" when they do not tell.
+	servers map[string]string
 	// changed is what was changed at the source while a database was followed, and "" for nothing. Changes of rows may be missing since, also
 	// when it was undone: so it stays.
 	changed map[string]string
@@ -154,20 +156,20 @@ func readRegister(ctx context.Context, conn *pgx.Conn, object, requested string)
 
 func readProgress(ctx context.Context, conn *pgx.Conn) (progress, error) {
 	p := progress{phases: map[string]string{}, sources: map[string]string{}, tables: map[string][]string{},
-		left: map[string]string{}, publications: map[string]string{}, changed: map[string]string{}}
-	rows, err := conn.Query(ctx, "select name, source, phase, tables, publication, changed from import.databases")
+		left: map[string]string{}, publications: map[string]string{}, servers: map[string]string{}, changed: map[string]string{}}
+	rows, err := conn.Query(ctx, "select name, source, phase, tables, publication, server, changed from import.databases")
 	if err != nil {
 		return p, fmt.Errorf("cannot read the register of the import: %w", err)
 	}
-	var name, source, phase, publication, changed string
+	var name, source, phase, publication, server, changed string
 	var tables []string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &source, &phase, &tables, &publication, &changed}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&name, &source, &phase, &tables, &publication, &server, &changed}, func() error {
 		if phase == phaseLeft {
 			p.left[name] = source
 			return nil
 		}
 		p.phases[name], p.sources[name], p.tables[name] = phase, source, tables
-		p.publications[name], p.changed[name] = publication, changed
+		p.publications[name], p.servers[name], p.changed[name] = publication, server, changed
 		tables = nil
 		return nil
 	}); err != nil {
@@ -210,9 +212,9 @@ func (p progress) noteChanged(ctx context.Context, conn *pgx.Conn, d pgmember.Im
 	return nil
 }
 
-// notePublished notes what the publication of a database is before rows are copied by it.
-func notePublished(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, publication string) error {
-	if _, err := conn.Exec(ctx, "update import.databases set publication = $2 where name = $1", d.Name, publication); err != nil {
+// notePublished notes what the publication of a database is before rows are copied by it, and of which server.
+func notePublished(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, publication, server string) error {
+	if _, err := conn.Exec(ctx, "update import.databases set publication = $2, server = $3 where name = $1", d.Name, publication, server); err != nil {
 		return fmt.Errorf("cannot note how database %q is published: %w", d.Name, err)
 	}
 	return nil
