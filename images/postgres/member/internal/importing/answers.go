@@ -21,7 +21,7 @@ const (
 )
 
 // errAnswer is why an answer is not taken.
-var errAnswer = fmt.Errorf("an answer has more than %d rows or %s", maxRows, size(maxAnswer))
+var errAnswer = fmt.Errorf("an answer has more than %d rows or %d MiB", maxRows, maxAnswer>>20)
 
 // collect what a query returns, as pgx.CollectRows does, and no more than there may be.
 func collect[T any](rows pgx.Rows, err error, to pgx.RowToFunc[T]) ([]T, error) {

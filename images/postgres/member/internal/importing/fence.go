@@ -17,17 +17,6 @@ import (
 // settles is after what time a session that began while a database was made read-only can be seen.
 const settles = time.Second
 
-// A fenced database of the source may be read-only by a cut-over. That is in the register before anything is altered, and until it is undone.
-type fenced struct {
-	database, source string
-	// cut is the id of the cut-over.
-	cut string
-	// was is the setting of the database before. Nil: it had none.
-	was *string
-	// since when it is read-only, by the clock of the source. Nil: perhaps it is not.
-	since *time.Time
-}
-
 // readOnly is the value of the setting while a database is fenced.
 const readOnly = "on"
 
@@ -54,30 +43,6 @@ func unwanted(fences []fenced, i pgmember.Import) []fenced {
 		}
 	}
 	return out
-}
-
-func readFences(ctx context.Context, conn *pgx.Conn) ([]fenced, error) {
-	rows, err := conn.Query(ctx, "select database, source, cut, was, since from import.fences order by 1")
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the register of the import: %w", err)
-	}
-	out, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (fenced, error) {
-		var f fenced
-		return f, r.Scan(&f.database, &f.source, &f.cut, &f.was, &f.since)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the register of the import: %w", err)
-	}
-	return out, nil
-}
-
-func noteFence(ctx context.Context, conn *pgx.Conn, f fenced) error {
-	_, err := conn.Exec(ctx, `insert into import.fences (database, source, cut, was, since) values ($1, $2, $3, $4, $5)
-		on conflict (database) do update set since = $5`, f.database, f.source, f.cut, f.was, f.since)
-	if err != nil {
-		return fmt.Errorf("cannot note that database %q of the source is made read-only: %w", f.source, err)
-	}
-	return nil
 }
 
 // readOnlySetting of a database of the source for all roles. Nil: it has none.

@@ -394,7 +394,7 @@ func publication(ctx context.Context, conn *pgx.Conn, which string) (string, err
 		entries += " union all select 'schema ' || r.oid || ' ' || r.xmin from pg_publication_namespace r join pg_publication p on p.oid = r.pnpubid where p.pubname = $1"
 	}
 	var sum string
-	if err := conn.QueryRow(ctx, "select coalesce(md5(string_agg(entry, ', ' order by entry)), '') from ("+entries+") x", which).Scan(&sum); err != nil {
+	if err := conn.QueryRow(ctx, "select coalesce(encode(sha256(convert_to(string_agg(entry, ', ' order by entry), 'UTF8')), 'hex'), '') from ("+entries+") x", which).Scan(&sum); err != nil {
 		return "", fmt.Errorf("cannot look at publication %q of the source: %w", which, said(err))
 	}
 	return sum, nil
