@@ -374,7 +374,7 @@ func (r *run) leave(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDataba
 	return nil, nil
 }
 
-// renamed is where the slot of a database is that the source has no more: with a database that was dropped it went, and with one that was renamed it
+// renamed is where the slot of a database is that the source has no more. With a database that was dropped it went, and with one that was renamed it
 // did not. A slot is dropped only from its own database.
 func (s source) renamed(ctx context.Context, from, which string) error {
 	s.limit = cleanLimit

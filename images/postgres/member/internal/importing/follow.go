@@ -327,7 +327,7 @@ func identifier(ctx context.Context, conn *pgx.Conn) (id string) {
 	return shortened(id, maxQuoted)
 }
 
-// another server is one of which both identifiers are known.
+// another reports whether these are of different servers, which takes that both are known.
 func another(was, is string) bool { return was != "" && is != "" && was != is }
 
 // hidden are tables whose rows a copy would leave out, because row security hides them from the user of the import.
@@ -381,7 +381,7 @@ func changed(before []string, now []table) (lost, added []string) {
 	return lost, added
 }
 
-// publication is the fingerprint of one: PostgreSQL filters by a publication when it decodes, so changes that were made while it was another one
+// publication is the fingerprint of one. PostgreSQL filters by a publication when it decodes. So changes that were made while it was another one
 // are lost, also when it is again what it was. Each entry of the catalog has the transaction that made it.
 func publication(ctx context.Context, conn *pgx.Conn, which string) (string, error) {
 	entries := `select 'publication ' || p.oid || ' ' || p.xmin as entry from pg_publication p where p.pubname = $1

@@ -203,8 +203,8 @@ func (r *run) next(ctx context.Context, conn *pgx.Conn, tell func(members.Import
 	return out, pause
 }
 
-// forget databases that are no longer imported: they are not followed any more, here and at the source. What a source still has of them, because it
-// does not let it go or has no such database any more, is returned, and tried again at the next look: it holds nothing else up.
+// forget databases that are no longer imported: they are not followed any more, here and at the source. What a source still has of them,
+// because it does not let it go, is returned, and tried again at the next look. It holds nothing else up.
 func (r *run) forget(ctx context.Context, conn *pgx.Conn) (left []string, err error) {
 	for _, d := range r.progress.unlisted(r.config.Databases) {
 		what, err := r.leave(ctx, conn, d)

@@ -224,7 +224,7 @@ func (p progress) noteChanged(ctx context.Context, conn *pgx.Conn, d pgmember.Im
 	return nil
 }
 
-// notePublished notes what the publication of a database is before rows are copied by it, and of which server.
+// notePublished notes what the publication of a database is before rows are copied by it, and the identifier of the server.
 func notePublished(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, publication, server string) error {
 	if _, err := conn.Exec(ctx, "update import.databases set publication = $2, server = $3 where name = $1", d.Name, publication, server); err != nil {
 		return fmt.Errorf("cannot note how database %q is published: %w", d.Name, err)
