@@ -183,12 +183,18 @@ func TestImportLooksAgain(t *testing.T) {
 	c := newClusterWith(t, []string{"a"}, func(*cluster) {})
 	f := c.foreign("17")
 	f.start("wal_level=logical")
-	f.run("postgres", "create role mover login superuser password $$of'a:test\\$$", "create database legacy_shop", "alter role postgres set default_transaction_read_only = off")
+	f.run("postgres", "create role mover login superuser password $$of'a:test\\$$", "create database legacy_shop", "alter role postgres set default_transaction_read_only = off",
+		"alter database legacy_shop set default_transaction_read_only = off")
 	f.run("legacy_shop", "create table public.ledger (id bigint primary key)")
 	c.importFrom(nil)
 	c.makes(t, "a")
 	c.comes(members.ImportFollowing, time.Minute)
 
+	calm, err := f.connect(t.Context(), "legacy_shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = calm.Close(context.Background()) }()
 	stop := pgmember.CutOver{ID: "one", StopWrites: true}
 	c.importFrom(&stop)
 	c.eventually("a role that is exempt is told", time.Minute, func() bool {
@@ -197,6 +203,10 @@ func TestImportLooksAgain(t *testing.T) {
 	f.run("postgres", "alter role postgres reset default_transaction_read_only")
 	c.importFrom(nil)
 	c.comes(members.ImportFollowing, time.Minute)
+	time.Sleep(12 * time.Second) // a look
+	if got := ask(t, calm, "select setconfig::text from pg_db_role_setting where setrole = 0"); got != "{default_transaction_read_only=off}" {
+		t.Errorf("nothing was fenced, and the setting of the database is %q", got)
+	}
 	f.run("postgres", "select pg_create_logical_replication_slot('own', 'pgoutput')", "create publication own")
 	f.run("legacy_shop", "create subscription own connection 'host="+f.ip+" user=postgres password=of-root dbname=postgres' publication own with (create_slot = false)")
 	c.importFrom(&stop)
@@ -205,6 +215,9 @@ func TestImportLooksAgain(t *testing.T) {
 	f.run("postgres", "select pg_drop_replication_slot('own')")
 	c.importFrom(nil)
 	c.eventually("the source is writable", time.Minute, func() bool { return f.readOnly() == "off" })
+	if got := ask(t, calm, "select setconfig::text from pg_db_role_setting where setrole = 0"); got != "{default_transaction_read_only=off}" {
+		t.Errorf("no database was fenced, and its setting is %q", got)
+	}
 	c.comes(members.ImportFollowing, time.Minute)
 
 	// A lock here makes changes wait, and so there is time between the fence and the end.
@@ -234,6 +247,7 @@ func TestImportLooksAgain(t *testing.T) {
 	if got := c.superuserIn("postgres", "select count(*) from import.fences"); got != "0" {
 		t.Errorf("a request that was withdrawn has left %s records", got)
 	}
+	f.run("legacy_shop", "do $$ begin if (select setconfig::text from pg_db_role_setting where setrole = 0) <> '{default_transaction_read_only=off}' then raise 'the setting is lost'; end if; end $$")
 	if _, err := began.Exec(t.Context(), "insert into public.ledger values (3)"); err == nil || !strings.Contains(err.Error(), "terminating") && !strings.Contains(err.Error(), "closed") && !strings.Contains(err.Error(), "EOF") {
 		t.Errorf("a session that began behind the fence is still there: %v", err)
 	}
@@ -246,6 +260,30 @@ func TestImportLooksAgain(t *testing.T) {
 		t.Errorf("an id in a manifest over kept volumes made it %s", s)
 	}
 	c.importWith(func(i *pgmember.Import) { i.CutOver, i.Object = &pgmember.CutOver{ID: "three"}, "uid-2" })
+	c.comes(members.ImportCutOver, time.Minute)
+	if got := c.superuserIn("shop", "select string_agg(id::text, ' ' order by id) from public.ledger"); got != "1 2" {
+		t.Errorf("the rows are %q", got)
+	}
+}
+
+// TestImportSeesWriters: a transaction that says that it writes passes the fence of a cut-over, which waits then and has its rows.
+func TestImportSeesWriters(t *testing.T) {
+	c := newClusterWith(t, []string{"a"}, func(*cluster) {})
+	f := c.foreign("17")
+	f.start("wal_level=logical")
+	f.run("postgres", "create role mover login superuser password $$of'a:test\\$$", "create database legacy_shop")
+	f.run("legacy_shop", "create table public.ledger (id bigint primary key)")
+	c.importFrom(nil)
+	c.makes(t, "a")
+	c.comes(members.ImportFollowing, time.Minute)
+	held := c.hold(t, "public.ledger")
+	f.run("legacy_shop", "insert into public.ledger values (1)")
+	c.importFrom(&pgmember.CutOver{ID: "go", StopWrites: true})
+	c.eventually("the source is read-only", time.Minute, func() bool { return f.readOnly() == "on" })
+	time.Sleep(3 * time.Second)
+	f.run("legacy_shop", "begin read write", "insert into public.ledger values (2)", "commit")
+	held()
+	c.eventually("a row behind the fence is noticed", time.Minute, func() bool { return strings.Contains(c.imports().Message, "rows were written") })
 	c.comes(members.ImportCutOver, time.Minute)
 	if got := c.superuserIn("shop", "select string_agg(id::text, ' ' order by id) from public.ledger"); got != "1 2" {
 		t.Errorf("the rows are %q", got)
