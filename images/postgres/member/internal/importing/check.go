@@ -96,7 +96,7 @@ const firstPublishing = 130000
 const maxNames = 5
 
 // findings are what stands in the way, each with its remedy.
-func (s server) findings(skip []string) []string {
+func (s *server) findings(skip []string) []string {
 	var fs []string
 	add := func(format string, args ...any) { fs = append(fs, fmt.Sprintf(format, args...)) }
 	n := len(s.Databases)
@@ -135,7 +135,7 @@ func (s server) findings(skip []string) []string {
 		add("the source has no database %q: create it there, or make another Database with other spec.from.server.databases", d)
 	}
 	for i := range s.Databases {
-		fs = append(fs, s.Databases[i].findings(s, skip)...)
+		fs = append(fs, s.Databases[i].findings(*s, skip)...)
 	}
 	return fs
 }

@@ -232,8 +232,9 @@ const (
 func readsSequences(all []object) []string {
 	var queries []string
 	for first := 0; first < len(all); first += sequencesAtOnce {
-		var parts []string
-		for i, s := range all[first:min(first+sequencesAtOnce, len(all))] {
+		chunk := all[first:min(first+sequencesAtOnce, len(all))]
+		parts := make([]string, 0, len(chunk))
+		for i, s := range chunk {
 			parts = append(parts, fmt.Sprintf("select %d, last_value, is_called from %s", first+i, s))
 		}
 		queries = append(queries, strings.Join(parts, " union all "))

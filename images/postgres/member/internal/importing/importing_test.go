@@ -47,8 +47,10 @@ func TestFindings(t *testing.T) {
 		want   []string
 	}{
 		"Nothing": {reason: "A suitable source has none.", change: func(*server) {}},
-		"Old": {"Before version 13 tables with partitions are not published, and before 11 TRUNCATE is not.", func(s *server) { s.Version = 120022 }, nil,
-			[]string{"the source has version 12: changes can be followed from version 13 on: upgrade the source first"}},
+		"Old": {
+			"Before version 13 tables with partitions are not published, and before 11 TRUNCATE is not.", func(s *server) { s.Version = 120022 }, nil,
+			[]string{"the source has version 12: changes can be followed from version 13 on: upgrade the source first"},
+		},
 		"Newer":        {"Dumps and changes of a later version are not understood.", func(s *server) { s.Version = 180001 }, nil, []string{"make a Database with spec.version 18 or later"}},
 		"Standby":      {"A standby makes no publication.", func(s *server) { s.Recovery = true }, nil, []string{"make another Database with the host of its primary"}},
 		"Level":        {"Changes are not decoded.", func(s *server) { s.Level = "replica" }, nil, []string{"set wal_level = logical"}},
@@ -300,8 +302,12 @@ func TestReadsSequences(t *testing.T) {
 // TestHidden: what would not be copied, or applied twice, is named.
 func TestHidden(t *testing.T) {
 	all := []table{
-		{Schema: "public", Name: "plain", Kind: "r"}, {Schema: "public", Name: "secured", Kind: "r", Filtered: true}, {Schema: "public", Name: "cache", Kind: "r", Unlogged: true, Filtered: true},
-		{Schema: "public", Name: "parent", Kind: "p", Filtered: true}, {Schema: "public", Name: "forced", Kind: "r", Forced: true}, {Schema: "public", Name: "always", Kind: "r", Always: true},
+		{Schema: "public", Name: "plain", Kind: "r"},
+		{Schema: "public", Name: "secured", Kind: "r", Filtered: true},
+		{Schema: "public", Name: "cache", Kind: "r", Unlogged: true, Filtered: true},
+		{Schema: "public", Name: "parent", Kind: "p", Filtered: true},
+		{Schema: "public", Name: "forced", Kind: "r", Forced: true},
+		{Schema: "public", Name: "always", Kind: "r", Always: true},
 	}
 	if diff := cmp.Diff([]string{"public.secured (row security hides rows from the user of the import)"}, hidden(all)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
@@ -462,7 +468,7 @@ func TestScramOnly(t *testing.T) {
 			raw, _ := io.ReadAll(conn)
 			heard <- string(raw)
 		}()
-		s := source{host: "127.0.0.1", port: int32(listener.Addr().(*net.TCPAddr).Port), mode: "disable", user: "mover", password: "a secret", limit: 10 * time.Second} //nolint:forcetypeassert,gosec // It is one.
+		s := source{host: "127.0.0.1", port: int32(listener.Addr().(*net.TCPAddr).Port), mode: "disable", user: "mover", password: "a secret", limit: 10 * time.Second}
 		err = s.visit(t.Context(), "app", func(context.Context, *pgx.Conn) error { return nil })
 		if said := <-heard; strings.Contains(said, "a secret") || strings.Contains(said, "md5") {
 			t.Errorf("%s It gets %q", c.reason, said)
@@ -497,6 +503,7 @@ func TestScramIterations(t *testing.T) {
 // endless rows of a source.
 type endless struct {
 	pgx.Rows
+
 	row    string
 	closed bool
 }
@@ -534,7 +541,7 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	s := source{host: "127.0.0.1", port: int32(listener.Addr().(*net.TCPAddr).Port), mode: "disable", user: "mover", password: "p", limit: 300 * time.Millisecond} //nolint:forcetypeassert,gosec // It is one.
+	s := source{host: "127.0.0.1", port: int32(listener.Addr().(*net.TCPAddr).Port), mode: "disable", user: "mover", password: "p", limit: 300 * time.Millisecond}
 	err = s.visit(t.Context(), "app", func(context.Context, *pgx.Conn) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "has not answered in time") {
 		t.Errorf("got %v", err)

@@ -364,25 +364,9 @@ func (p *pace) next(at position, now time.Time) members.ImportReport {
 	if at.Tables > 0 {
 		out.Copied = int32(at.Copied*10/at.Tables) * 10 //nolint:gosec // It is at most 100.
 	}
-	switch {
-	case at.Lost != "":
-		out.State = members.ImportFailing
-		out.Message = fmt.Sprintf("the source has invalidated replication slot %q, and lacks changes that are not here: make another Database, and raise max_slot_wal_keep_size there", at.Lost)
-	case len(at.Changed) > 0:
-		out.State = members.ImportFailing
-		out.Message = fmt.Sprintf("the source has changed what is followed, and rows may be missing here since, also if it was undone: %s: make another Database", some(at.Changed))
-	case len(at.Added) > 0:
-		out.State = members.ImportFailing
-		out.Message = fmt.Sprintf("the source has tables that were made since its schema was copied, and are not followed: %s: drop them there, or make another Database", some(at.Added))
-	case !p.erred.IsZero() && now.Sub(p.erred) < failingFor:
-		out.State, out.Message = members.ImportFailing, "rows or changes of the source cannot be applied: see the log of the leader's pod for the cause"
-	case !p.away.IsZero() && now.Sub(p.away) >= failingFor:
-		out.State = members.ImportFailing
-		out.Message = fmt.Sprintf("PostgreSQL has not read replication slot %q of the source for a minute: see the log of the leader's pod for why it cannot connect there", at.Idle)
-	case (at.Copied < at.Tables || stepped(at.Behind) > 0) && now.Sub(p.stood) >= stalledFor:
-		out.State = members.ImportFailing
-		out.Message = fmt.Sprintf("nothing has come from the source for %d minutes although rows or changes wait: it is silent, or holds locks, or one very large transaction is applied: "+
-			"look at the sessions there, and at the log of the leader's pod", int(stalledFor.Minutes()))
+	switch message := p.failure(at, now); {
+	case message != "":
+		out.State, out.Message = members.ImportFailing, message
 	case at.Copied < at.Tables:
 		out.State, out.Message = members.ImportCopying, "rows are being copied"
 		out.LagBytes, out.GapSeconds = 0, 0
@@ -390,6 +374,27 @@ func (p *pace) next(at position, now time.Time) members.ImportReport {
 		out.Message = "every table is copied, and changes of the source are applied: " + behind(out.LagBytes)
 	}
 	return out
+}
+
+// failure is why rows or changes of the source do not come, or "".
+func (p *pace) failure(at position, now time.Time) string {
+	switch {
+	case at.Lost != "":
+		return fmt.Sprintf("the source has invalidated replication slot %q, and lacks changes that are not here: make another Database, and raise max_slot_wal_keep_size there", at.Lost)
+	case len(at.Changed) > 0:
+		return fmt.Sprintf("the source has changed what is followed, and rows may be missing here since, also if it was undone: %s: make another Database", some(at.Changed))
+	case len(at.Added) > 0:
+		return fmt.Sprintf("the source has tables that were made since its schema was copied, and are not followed: %s: drop them there, or make another Database", some(at.Added))
+	case !p.erred.IsZero() && now.Sub(p.erred) < failingFor:
+		return "rows or changes of the source cannot be applied: see the log of the leader's pod for the cause"
+	case !p.away.IsZero() && now.Sub(p.away) >= failingFor:
+		return fmt.Sprintf("PostgreSQL has not read replication slot %q of the source for a minute: see the log of the leader's pod for why it cannot connect there", at.Idle)
+	case (at.Copied < at.Tables || stepped(at.Behind) > 0) && now.Sub(p.stood) >= stalledFor:
+		return fmt.Sprintf("nothing has come from the source for %d minutes although rows or changes wait: it is silent, or holds locks, or one very large transaction is applied: "+
+			"look at the sessions there, and at the log of the leader's pod", int(stalledFor.Minutes()))
+	default:
+		return ""
+	}
 }
 
 // behind in words.

@@ -167,8 +167,10 @@ func readRegister(ctx context.Context, conn *pgx.Conn, object, requested string)
 }
 
 func readProgress(ctx context.Context, conn *pgx.Conn) (progress, error) {
-	p := progress{phases: map[string]string{}, sources: map[string]string{}, tables: map[string][]string{},
-		left: map[string]string{}, publications: map[string]string{}, servers: map[string]string{}, changed: map[string]string{}}
+	p := progress{
+		phases: map[string]string{}, sources: map[string]string{}, tables: map[string][]string{},
+		left: map[string]string{}, publications: map[string]string{}, servers: map[string]string{}, changed: map[string]string{},
+	}
 	rows, err := conn.Query(ctx, "select name, source, phase, tables, publication, server, changed from import.databases")
 	if err != nil {
 		return p, fmt.Errorf("cannot read the register of the import: %w", err)
