@@ -119,11 +119,6 @@ type DatabaseStatus struct {
 	// +optional
 	Standby *StandbyStatus `json:"standby,omitempty"`
 
-	// Import of a Database with spec.from.server.
-	//
-	// +optional
-	Import *ImportStatus `json:"import,omitempty"`
-
 	// Backup is the state of the backups.
 	//
 	// +optional

@@ -38,7 +38,6 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkBackup,
 	checkRestore,
 	checkStandby,
-	checkImport,
 	checkMaintenance,
 	checkPooler,
 }
