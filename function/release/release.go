@@ -15,27 +15,18 @@ type Release struct {
 	Digests string
 }
 
-// Image of a repository, as in ghcr.io/capstan-dev/companion. One that was released with the function is named by its digest, too, so that
-// a write to the registry cannot replace it. Repositories of a platform may have other builds of the same version.
-func (r Release) Image(repository string) string {
-	image := repository + ":" + r.Version
-	for released := range strings.FieldsSeq(r.Digests) {
-		if digest, ok := strings.CutPrefix(released, repository+"@"); ok {
-			return image + "@" + digest
-		}
-	}
-	return image
-}
-
-// Complete an image of the settings: one with neither a tag nor a digest is of this release.
+// Complete an image of the settings: one with neither a tag nor a digest is of this release, as in ghcr.io/capstan-dev/companion. One that was
+// released with the function is named by its digest, too, so that a write to the registry cannot replace it. Repositories of a platform may
+// have other builds of the same version.
 func (r Release) Complete(image string) string {
-	if Tagged(image) {
+	if strings.ContainsAny(image[strings.LastIndex(image, "/")+1:], ":@") {
 		return image
 	}
-	return r.Image(image)
-}
-
-// Tagged reports whether an image has a tag or a digest.
-func Tagged(image string) bool {
-	return strings.ContainsAny(image[strings.LastIndex(image, "/")+1:], ":@")
+	tagged := image + ":" + r.Version
+	for released := range strings.FieldsSeq(r.Digests) {
+		if digest, ok := strings.CutPrefix(released, image+"@"); ok {
+			return tagged + "@" + digest
+		}
+	}
+	return tagged
 }
