@@ -116,7 +116,7 @@ func object(t *testing.T, text string, edit func(spec, status map[string]any)) *
 		t.Fatal(err)
 	}
 	if edit != nil {
-		edit(u.Object["spec"].(map[string]any), u.Object["status"].(map[string]any)) //nolint:forcetypeassert // Written above.
+		edit(u.Object["spec"].(map[string]any), u.Object["status"].(map[string]any)) //nolint:forcetypeassert // Each text has both.
 	}
 
 	return u

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 
+	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
@@ -64,7 +65,7 @@ func (p *plugin) shells() []*cobra.Command {
 		cmd.Flags().StringVar(&member, "member", "", "Another member than the leader")
 		_ = cmd.RegisterFlagCompletionFunc("member", p.members)
 		if cl.engine == v1alpha1.EnginePostgres {
-			cmd.Flags().StringVar(&consumer, "consumer", "", "Have the database and the rights of this consumer. RESET ROLE ends that: it is no protection")
+			cmd.Flags().StringVar(&consumer, "consumer", "", "Have the database and the rights of this consumer, as its sessions do. RESET ROLE ends that: it is no protection")
 		}
 		all = append(all, cmd)
 	}
@@ -168,7 +169,13 @@ func consumerOf(d *v1alpha1.Database, name string) (login, error) {
 				in = first
 			}
 
-			return login{role: strings.ReplaceAll(name, "-", "_"), database: in}, nil
+			// Sessions of a consumer begin as the owner of its database, so that it owns what they create, or as the reader.
+			role := in + accessv1alpha1.SuffixOwner
+			if c.Access == v1alpha1.ConsumerReadOnly {
+				role = in + accessv1alpha1.SuffixReader
+			}
+
+			return login{role: role, database: in}, nil
 		}
 		names = append(names, c.Name)
 	}
