@@ -56,7 +56,7 @@ type target[T edited] struct {
 // attempts at an edit of an object that others edit at the same time.
 const attempts = 5
 
-// carryOut what somebody asks for: decide, say, ask, patch, and wait if that was asked for.
+// carryOut an act: decide, report what will happen, ask, patch, and wait with --wait.
 func carryOut[T edited](cmd *cobra.Command, c *cluster.Cluster, e *edit, t target[T], decide func(T) (act.Plan[T], error)) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	for attempt := 1; ; attempt++ {
@@ -154,7 +154,7 @@ func agree(cmd *cobra.Command, e *edit, kind string, object edited, words []stri
 	if ok && !term.IsTerminal(int(in.Fd())) {
 		return fmt.Errorf("cannot ask whether to %s %s %s: there is no terminal: add --yes", cmd.Name(), strings.ToLower(kind), object.GetName())
 	}
-	_, _ = fmt.Fprintf(out, "Go on with %s of %s %s/%s? Type yes: ", cmd.Name(), kind, object.GetNamespace(), object.GetName())
+	_, _ = fmt.Fprintf(out, "Continue with %s of %s %s/%s? Type yes: ", cmd.Name(), kind, object.GetNamespace(), object.GetName())
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	if err != nil && answer == "" {
 		return errors.New("nothing was changed: no answer was given")
@@ -196,7 +196,7 @@ func await[T edited](ctx context.Context, out io.Writer, e *edit, t target[T], p
 				return exit{code: e.code, err: fmt.Errorf("%w: %s", e.err, last)}
 			}
 
-			return fmt.Errorf("it goes on without being watched: %s", last)
+			return fmt.Errorf("it continues, and nothing waits for it now: %s", last)
 		case <-time.After(every):
 		}
 	}

@@ -105,4 +105,3 @@ func install(t *testing.T, config *rest.Config, definitions ...[]byte) {
 		t.Fatal(err)
 	}
 }
-

@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-dev/capstan/plugin/internal/cluster"
 )
 
-// patience of a person who pressed the tabulator.
-const patience = 3 * time.Second
+// completionTimeout is short, because a person waits at the prompt.
+const completionTimeout = 3 * time.Second
 
 // names completes the first argument with the names of objects of these kinds.
 func (p *plugin) names(all ...kind) cobra.CompletionFunc {
@@ -25,7 +25,7 @@ func (p *plugin) names(all ...kind) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
 		var found []string
 		for _, k := range all {
@@ -53,7 +53,7 @@ func (p *plugin) members(cmd *cobra.Command, args []string, _ string) ([]string,
 	if err != nil || len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	d, err := c.Database(ctx, args[0])
 	if err != nil {
@@ -66,4 +66,3 @@ func (p *plugin) members(cmd *cobra.Command, args []string, _ string) ([]string,
 
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
-

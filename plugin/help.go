@@ -96,7 +96,7 @@ func (p *plugin) supportBundle() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// Nobody else on this machine needs to read it, and a file that exists is never replaced.
+			// Other users of this machine cannot read it, and an existing file is never replaced.
 			f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 			if err != nil {
 				return fmt.Errorf("cannot create the archive: %w: choose another file with --output", err)

@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/plugin/internal/logs"
 )
 
-// A reading is which part of the logs somebody wants.
+// A reading is which part of the logs to print.
 type reading struct {
 	follow, all bool
 	tail        int64

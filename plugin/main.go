@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command kubectl-capstan is a plugin of kubectl for people who use Algorithms and Databases: one screen for each, the acts of day two as
-// edits of the spec, and what helps when something is wrong. It has the rights of whoever runs it, and no others.
+// edits of the spec, and what helps when something is wrong. It has the rights of its user, and no others.
 package main
 
 import (

@@ -57,7 +57,7 @@ func (p *plugin) shells() []*cobra.Command {
 		cmd := &cobra.Command{
 			Use: cl.name + " DATABASE [-- ARGUMENTS]", Short: fmt.Sprintf("Open %s in the pod of the leader", cl.name),
 			Long: fmt.Sprintf("Open %s in the pod of the leader, as superuser, by `kubectl exec`.\n\n"+
-				"It needs the right to create pods/exec. Arguments after -- are those of %s.", cl.name, cl.name),
+				"It needs the right to create pods/exec. Arguments after -- go to %s.", cl.name, cl.name),
 			Example: fmt.Sprintf("  kubectl capstan %s orders-db\n  echo 'SELECT 1' | kubectl capstan %s orders-db", cl.name, cl.name),
 			GroupID: groupDatabase, Args: cobra.MinimumNArgs(1), ValidArgsFunction: p.names(database),
 			RunE: func(cmd *cobra.Command, args []string) error { return p.shell(cmd, cl, args, consumer, member) },
@@ -123,7 +123,7 @@ func (p *plugin) shell(cmd *cobra.Command, cl client, args []string, consumer, m
 	return kubectl(cmd, argv)
 }
 
-// server is the pod of a member: of the one that is named, or of the leader. Pods say who leads, and know it first.
+// server is the pod of a member: of the one that is named, or of the leader. The labels of the pods are more recent than the status.
 func server(d *v1alpha1.Database, pods []corev1.Pod, member string) (string, error) {
 	for _, p := range pods {
 		if member == "" && p.Labels[observev1alpha1.LabelRole] == observev1alpha1.RoleLabelLeader || member != "" && p.Labels[observev1alpha1.LabelMember] == member {

@@ -22,10 +22,10 @@ import (
 	"github.com/capstan-dev/capstan/plugin/internal/screen"
 )
 
-// every is how often a cluster is looked at.
+// every is how often the cluster is polled.
 const every = time.Second
 
-// A watching is how somebody watches.
+// A watching is how long to watch.
 type watching struct {
 	// until are the phases at which it ends. Those from before the latest edit do not count.
 	until []string
@@ -75,7 +75,7 @@ func (p *plugin) status() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVarP(&watch, "watch", "w", false, "Draw the screen each second; without a terminal, print a line for each change")
 	flags.StringSliceVar(&w.until, "until", nil, "Watch until one of these phases: of the rollout, or of the Database. Phases from before the latest edit do not count")
-	flags.StringVar(&w.after, "after", "", "Phase that has to end before those of --until count")
+	flags.StringVar(&w.after, "after", "", "Phase that has to end before the phases of --until count")
 	flags.DurationVar(&w.limit, "for", 0, "How long to watch at most. With --until it is a failure when the time is over")
 
 	return cmd

@@ -113,4 +113,3 @@ func TestFollow(t *testing.T) {
 		})
 	}
 }
-

@@ -46,6 +46,9 @@ func (c *releaseCmd) write(p *project, folder string, images []releasedImage, st
 	if err := c.describe(files, p, images, state); err != nil {
 		return err
 	}
+	if err := p.addPlugin(files, c.Plugin); err != nil {
+		return err
+	}
 	if err := sum(files, key); err != nil {
 		return err
 	}

@@ -80,9 +80,9 @@ func Pause(a *v1alpha1.Algorithm) (ofAlgorithm, error) {
 			case r == nil || !current(a, a.Status.ConditionedStatus):
 				return Progress{Message: "Crossplane has not read the edit yet"}
 			case r.Reason == string(v1alpha1.ReasonRolloutPaused), r.Phase == v1alpha1.RolloutStable, r.Phase == v1alpha1.RolloutRolledBack:
-				return Progress{Done: true, Message: "the rollout is " + told(r)}
+				return Progress{Done: true, Message: "the rollout is " + inWords(r)}
 			default:
-				return Progress{Message: "the rollout is " + told(r)}
+				return Progress{Message: "the rollout is " + inWords(r)}
 			}
 		},
 	}, nil
@@ -106,7 +106,7 @@ func Resume(a *v1alpha1.Algorithm) (ofAlgorithm, error) {
 				return Progress{Message: "the rollout is still paused"}
 			}
 
-			return Progress{Done: true, Message: "the rollout is " + told(r)}
+			return Progress{Done: true, Message: "the rollout is " + inWords(r)}
 		},
 	}, nil
 }
@@ -153,9 +153,9 @@ func Approve(a *v1alpha1.Algorithm, weight int32) (ofAlgorithm, error) {
 			case r.Reason == string(v1alpha1.ReasonAwaitingApproval) && r.Candidate == rev:
 				return Progress{Message: r.Message}
 			case rolledBack(r, rev):
-				return Progress{Failed: true, Message: "the rollout is " + told(r)}
+				return Progress{Failed: true, Message: "the rollout is " + inWords(r)}
 			default:
-				return Progress{Done: true, Message: "the rollout is " + told(r)}
+				return Progress{Done: true, Message: "the rollout is " + inWords(r)}
 			}
 		},
 	}, nil
@@ -223,12 +223,12 @@ func Promote(a *v1alpha1.Algorithm) (ofAlgorithm, error) {
 			case r == nil:
 				return Progress{Message: "its rollout has no status"}
 			case rolledBack(r, rev):
-				return Progress{Failed: true, Message: "the rollout is " + told(r)}
+				return Progress{Failed: true, Message: "the rollout is " + inWords(r)}
 			case a.Status.Revision != nil && a.Status.Revision.Live == rev &&
 				(r.Phase == v1alpha1.RolloutBaking || r.Phase == v1alpha1.RolloutDraining || r.Phase == v1alpha1.RolloutStable):
 				return Progress{Done: true, Message: fmt.Sprintf("revision %s has all traffic, the rollout is %s", rev, r.Phase)}
 			default:
-				return Progress{Message: "the rollout is " + told(r)}
+				return Progress{Message: "the rollout is " + inWords(r)}
 			}
 		},
 	}, nil
@@ -264,7 +264,7 @@ func Abort(a *v1alpha1.Algorithm) (ofAlgorithm, error) {
 			case r.Phase == v1alpha1.RolloutRolledBack, r.Phase == v1alpha1.RolloutStable && failed(r, rev) >= 0:
 				return Progress{Done: true, Message: fmt.Sprintf("revision %s was rolled back", rev)}
 			default:
-				return Progress{Message: "the rollout is " + told(r)}
+				return Progress{Message: "the rollout is " + inWords(r)}
 			}
 		},
 	}, nil
@@ -295,7 +295,7 @@ func Retry(a *v1alpha1.Algorithm) (ofAlgorithm, error) {
 		Outcome: func(a *v1alpha1.Algorithm) Progress {
 			r := a.Status.Rollout
 			if r != nil && r.Candidate == f.Revision && r.Phase != v1alpha1.RolloutRolledBack && r.Phase != v1alpha1.RolloutRollingBack {
-				return Progress{Done: true, Message: "the rollout is " + told(r)}
+				return Progress{Done: true, Message: "the rollout is " + inWords(r)}
 			}
 
 			return Progress{Message: "the attempt has not started: it may at " + clock(f.RetryAfter.Time)}
@@ -311,8 +311,8 @@ func rolledBack(r *v1alpha1.RolloutStatus, rev string) bool {
 	return r.Candidate == rev && (r.Phase == v1alpha1.RolloutRollingBack || r.Phase == v1alpha1.RolloutRolledBack)
 }
 
-// told is a rollout in a line.
-func told(r *v1alpha1.RolloutStatus) string {
+// inWords is a rollout in a line.
+func inWords(r *v1alpha1.RolloutStatus) string {
 	words := string(r.Phase)
 	if r.Reason != "" {
 		words += ", " + r.Reason

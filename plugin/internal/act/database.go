@@ -395,7 +395,7 @@ func Wake(d *v1alpha1.Database) (ofDatabase, error) {
 	}
 
 	return ofDatabase{
-		Words: []string{"The member that led last starts first, and the others follow."},
+		Words: []string{"The last leader starts first, and the others follow."},
 		Spec:  map[string]any{"hibernated": false},
 		Outcome: func(d *v1alpha1.Database) Progress {
 			return Progress{Done: d.Status.Phase == v1alpha1.DatabaseRunning, Message: fmt.Sprintf("the Database is %s: %s", d.Status.Phase, because(d, v1alpha1.TypeUpdated))}

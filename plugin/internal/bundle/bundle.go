@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle collects what somebody needs who helps with an Algorithm or a Database, without credentials: it never reads a Secret, and
-// leaves out what looks like a credential anywhere else.
+// Package bundle collects what support needs to help with an Algorithm or a Database, without credentials: it never reads a Secret, and
+// omits what looks like a credential in other objects.
 package bundle
 
 import (

@@ -10,7 +10,7 @@ import (
 // redacted stands for what is left out.
 const redacted = "REDACTED"
 
-// sensitive names are those of credentials, as names of variables, keys and annotations.
+// sensitive matches names of credentials, such as names of variables, keys and annotations.
 var sensitive = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|pwd|secret|token|api[-_.]?key|access[-_.]?key|private[-_.]?key|encryption[-_.]?key|credential|authorization|cookie|dsn)`)
 
 // reference ends names of fields that refer to an object instead of holding a value.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster reads and patches the objects that the plugin knows, with the rights of whoever runs it.
+// Package cluster reads and patches the objects that the plugin knows, with the rights of its user.
 package cluster
 
 import (

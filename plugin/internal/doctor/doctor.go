@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor finds what a cluster lacks for Capstan. It only reads, and tells what it has no right to read.
+// Package doctor finds what a cluster lacks for Capstan. It only reads, and reports what it has no right to read.
 package doctor
 
 import (
@@ -54,7 +54,7 @@ const crossplaneNamespace = "crossplane-system"
 // remedy of most findings.
 const install = "install Capstan as docs/install.md describes"
 
-// Resources that are looked at.
+// Resources that the checks read.
 var (
 	crds         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	xrds         = schema.GroupVersionResource{Group: "apiextensions.crossplane.io", Version: "v1", Resource: "compositeresourcedefinitions"}
@@ -95,7 +95,7 @@ func (d *doctor) say(level Level, subject, found, remedy string) {
 	d.findings = append(d.findings, Finding{Level: level, Subject: subject, Found: found, Remedy: remedy})
 }
 
-// get an object; without it nil, and a finding when that is for another reason than that it is not there.
+// get an object, or nil when it does not exist. Any other failure is a finding.
 func (d *doctor) get(resource schema.GroupVersionResource, namespace, name string) (u *unstructured.Unstructured, known bool) {
 	u, err := d.c.Dynamic.Resource(resource).Namespace(namespace).Get(d.ctx, name, metav1.GetOptions{})
 	switch {

@@ -34,7 +34,7 @@ type line struct {
 // longest line that is read as a whole.
 const longest = 1 << 20
 
-// Print what there is of all sources, in the order of time. A source that cannot be read is told to failed, and the others are printed.
+// Print what there is of all sources, in the order of time. A source that cannot be read is reported to failed, and the others are printed.
 func Print(ctx context.Context, out io.Writer, sources []Source, failed func(error)) error {
 	width := wide(sources)
 	heads := make([]*head, 0, len(sources))
@@ -122,16 +122,16 @@ func write(out io.Writer, l line, width int) error {
 
 // Times of Follow.
 const (
-	// together is how long lines are collected, so that those of different sources are sorted.
+	// together is how long lines are collected, so that lines of different sources are sorted.
 	together = 500 * time.Millisecond
 	// again is how often sources are listed, and ended ones opened once more: a container may have restarted.
 	again = 2 * time.Second
 )
 
 // Follow what sources there are and what they write, until the context ends. Sources are listed time after time, so that pods that are
-// created later are followed, too. A source that cannot be read is told once, and tried again.
+// created later are followed, too. A source that cannot be read is reported once, and tried again.
 func Follow(ctx context.Context, out io.Writer, list func(context.Context) ([]Source, error), failed func(error)) error {
-	f := &follower{lines: make(chan line), last: map[string]time.Time{}, open: map[string]bool{}, told: map[string]bool{}, failed: failed}
+	f := &streams{lines: make(chan line), last: map[string]time.Time{}, open: map[string]bool{}, told: map[string]bool{}, failed: failed}
 	var readers sync.WaitGroup
 	defer readers.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -177,8 +177,8 @@ func Follow(ctx context.Context, out io.Writer, list func(context.Context) ([]So
 	}
 }
 
-// A follower reads sources at the same time.
-type follower struct {
+// streams are sources that are read at the same time.
+type streams struct {
 	lines  chan line
 	failed func(error)
 
@@ -189,7 +189,7 @@ type follower struct {
 }
 
 // begin to read a source, unless that happens already.
-func (f *follower) begin(name string) bool {
+func (f *streams) begin(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	was := f.open[name]
@@ -198,7 +198,7 @@ func (f *follower) begin(name string) bool {
 	return !was
 }
 
-func (f *follower) tell(name string, err error) {
+func (f *streams) tell(name string, err error) {
 	f.mu.Lock()
 	was := f.told[name+err.Error()]
 	f.told[name+err.Error()] = true
@@ -208,7 +208,7 @@ func (f *follower) tell(name string, err error) {
 	}
 }
 
-func (f *follower) read(ctx context.Context, s Source) {
+func (f *streams) read(ctx context.Context, s Source) {
 	f.mu.Lock()
 	last := f.last[s.Name]
 	f.mu.Unlock()

@@ -165,4 +165,3 @@ func TestOver(t *testing.T) {
 		t.Errorf("Over: -want, +got:\n%s", diff)
 	}
 }
-

@@ -153,7 +153,7 @@ func (p *picture) wrap(colour, title, text string) {
 	}
 }
 
-// blocks are the conditions that need somebody or something, with what to do.
+// blocks are the conditions that are not as they should be, with the remedy.
 func (p *picture) blocks(conditions []xpv2.Condition) {
 	for _, c := range Blocks(conditions) {
 		colour := red
