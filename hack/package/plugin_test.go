@@ -4,7 +4,6 @@ package main
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -20,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-dev/capstan/hack/internal/image"
+	"github.com/capstan-dev/capstan/hack/internal/krew"
 )
 
 // TestPlugin builds the plugin for this platform as a release does, runs it, and reads the manifest of Krew.
@@ -77,37 +76,12 @@ func TestPlugin(t *testing.T) {
 			} `json:"platforms"`
 		} `json:"spec"`
 	}
-	if err := yaml.Unmarshal(files[krewFile], &manifest); err != nil {
+	if err := yaml.Unmarshal(files[krew.File], &manifest); err != nil {
 		t.Fatal(err)
 	}
 	one := manifest.Spec.Platforms
 	if len(one) != 1 || one[0].Bin != "kubectl-capstan" || one[0].SHA256 != fmt.Sprintf("%x", sha256.Sum256(files[name])) ||
 		one[0].URI != homepage+"/releases/download/v0.3.0/"+name || manifest.Spec.Version != "v0.3.0" {
-		t.Errorf("the manifest does not fit the archive: %s", files[krewFile])
-	}
-}
-
-// TestArchive: the same files are the same bytes, also for Windows, whose program has another name.
-func TestArchive(t *testing.T) {
-	files := []image.File{{Path: pluginProgram("windows/arm64"), Mode: 0o755, Content: []byte("program")}, {Path: "/licenses/capstan", Mode: 0o644, Content: []byte("text")}}
-	var both [2]bytes.Buffer
-	for i := range both {
-		if err := archive(&both[i], true, time.Unix(1767323045, 0), files); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !bytes.Equal(both[0].Bytes(), both[1].Bytes()) {
-		t.Error("the same files are other bytes")
-	}
-	r, err := zip.NewReader(bytes.NewReader(both[0].Bytes()), int64(both[0].Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, f := range r.File {
-		got = append(got, fmt.Sprintf("%s %s %d", f.Name, f.Mode(), f.Modified.Unix()))
-	}
-	if diff := cmp.Diff([]string{"kubectl-capstan.exe -rwxr-xr-x 1767323045", "licenses/capstan -rw-r--r-- 1767323045"}, got); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
+		t.Errorf("the manifest does not fit the archive: %s", files[krew.File])
 	}
 }
