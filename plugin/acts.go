@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/plugin/internal/act"
 	"github.com/capstan-dev/capstan/plugin/internal/cluster"
+	"github.com/capstan-dev/capstan/plugin/internal/screen"
 )
 
 // An edit is what all acts have in common.
@@ -203,6 +204,7 @@ func await[T edited](ctx context.Context, out io.Writer, e *edit, t target[T], p
 }
 
 func progress(out io.Writer, began time.Time, last, message string) string {
+	message = screen.Visible(message)
 	if message != last {
 		say(out, "%6.1f s  %s", time.Since(began).Seconds(), message)
 	}

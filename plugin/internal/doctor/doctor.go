@@ -330,14 +330,14 @@ func (d *doctor) connections() {
 	if !known {
 		return
 	}
-	for _, name := range []struct{ config, feature string }{
-		{"prometheus", "rollouts that decide on evidence, and scaling on latency"},
-		{"s3", "backups to buckets of the platform"},
-		{"mlflow", "a model registry"},
+	for _, name := range []struct{ config, feature, page string }{
+		{"prometheus", "rollouts that decide on evidence, and scaling on latency", "docs/metrics.md"},
+		{"s3", "backups to buckets of the platform", "docs/connect-s3.md"},
+		{"mlflow", "a model registry", "docs/connect-mlflow.md"},
 	} {
 		i := slices.IndexFunc(list, func(u unstructured.Unstructured) bool { return u.GetName() == name.config })
 		if i < 0 {
-			d.say(Note, "ClusterProviderConfig "+name.config, "it is not there; needed for "+name.feature, fmt.Sprintf("create it: see docs/connect-%s.md", name.config))
+			d.say(Note, "ClusterProviderConfig "+name.config, "it is not there; needed for "+name.feature, "create it: see "+name.page)
 
 			continue
 		}
@@ -355,7 +355,11 @@ func (d *doctor) certManager() {
 	switch {
 	case !known:
 	case u == nil:
-		d.say(Missing, "cert-manager", "it is not installed, and no Database starts without it", "install cert-manager v1; not needed where there are only Algorithms")
+		level := Note
+		if all, known := d.list(cluster.Databases, "", ""); known && len(all) > 0 {
+			level = Missing
+		}
+		d.say(level, "cert-manager", "it is not installed, and no Database starts without it", "install cert-manager v1; not needed where there are only Algorithms")
 	default:
 		d.say(OK, "cert-manager", "its kinds are there", "")
 		d.webhook()

@@ -104,9 +104,16 @@ func TestExamine(t *testing.T) {
 			want: []string{
 				"MISSING Crossplane: there is no Deployment of it in namespace crossplane-system", "MISSING package capstan-dev-capstan: it is not installed",
 				"MISSING platform.yaml: clusterroles capstan:compose is not there", "note settings: there is no EnvironmentConfig capstan: the defaults are in force",
-				"MISSING cert-manager: it is not installed, and no Database starts without it", "note Gateway API: it is not installed; needed for spec.route, and to split traffic by weight",
+				"note cert-manager: it is not installed, and no Database starts without it", "note Gateway API: it is not installed; needed for spec.route, and to split traffic by weight",
 				"note metrics API: it is not there; needed for scaling on CPU", "note StorageClass: none of 0 is the default",
 			},
+		},
+		"Database": {
+			reason: "A Database waits for certificates.", version: "v1.36.1",
+			objects: func(string) string {
+				return "apiVersion: capstan.dev/v1alpha1\nkind: Database\nmetadata: {name: orders, namespace: demo}"
+			},
+			want: []string{"MISSING cert-manager: it is not installed, and no Database starts without it"},
 		},
 		"Forbidden": {
 			reason: "What one may not read is not called missing.", version: "v1.36.1", forbid: true,
@@ -151,7 +158,7 @@ func clusterOf(t *testing.T, text, version string, forbid bool) *cluster.Cluster
 	kinds := map[schema.GroupVersionResource]string{
 		crds: "CustomResourceDefinitionList", xrds: "CompositeResourceDefinitionList", settings: "EnvironmentConfigList", roles: "ClusterRoleList",
 		policies: "ValidatingAdmissionPolicyList", classes: "StorageClassList", apiServices: "APIServiceList", gatewayClass: "GatewayClassList",
-		connections: "ClusterProviderConfigList", cluster.Deployments: "DeploymentList",
+		connections: "ClusterProviderConfigList", cluster.Deployments: "DeploymentList", cluster.Databases: "DatabaseList",
 	}
 	var all []runtime.Object
 	for doc := range strings.SplitSeq(text, "\n---\n") {

@@ -76,6 +76,17 @@ Updated          AwaitingTopology: provider-capstan does not run: start it`
 	}
 }
 
+// TestVisible: a hostile message is text.
+func TestVisible(t *testing.T) {
+	d := databaseOf(t)
+	d.Status.Conditions[2].Message = "\x1b[2Jgone\r\a \u202eback"
+	for _, l := range Plain(Database{Now: now, Object: d}.Draw(140)) {
+		if strings.ContainsAny(l, "\x1b\r\a\u202e") {
+			t.Errorf("the line has a control character: %q", l)
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	a := viewOf(t, stepping, both).Object
 	a.Status.Replicas, a.Status.ReadyReplicas = 3, 2

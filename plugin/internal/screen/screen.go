@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,7 +82,7 @@ func Lines(out io.Writer) func(View, time.Duration) {
 	last := ""
 
 	return func(v View, since time.Duration) {
-		if l := v.Line(); l != last {
+		if l := Visible(v.Line()); l != last {
 			last = l
 			_, _ = fmt.Fprintf(out, "%6.1f s  %s\n", since.Seconds(), l)
 		}
@@ -117,7 +118,7 @@ func (p *picture) parts(all ...part) {
 	var b strings.Builder
 	left := p.columns
 	for _, part := range all {
-		words := part.words
+		words := Visible(part.words)
 		if n := utf8.RuneCountInString(words); n > left {
 			words = string([]rune(words)[:left])
 		}
@@ -131,6 +132,17 @@ func (p *picture) parts(all ...part) {
 		}
 	}
 	p.lines = append(p.lines, b.String())
+}
+
+// Visible text: a message of others cannot move the cursor, or colour what follows.
+func Visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+
+		return r
+	}, s)
 }
 
 // wrap a text at its spaces, into as many lines as it needs, the first with a title.
