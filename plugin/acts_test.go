@@ -143,6 +143,7 @@ func newRig(objects ...runtime.Object) rig {
 func (r rig) run(ctx context.Context, in string, args ...string) (string, error) {
 	var out bytes.Buffer
 	root := r.root()
+	root.PersistentFlags().String("context", "", "one of the flags that the program itself adds")
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&out)

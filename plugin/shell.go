@@ -110,7 +110,7 @@ func (p *plugin) shell(cmd *cobra.Command, cl client, args []string, consumer, m
 	if err != nil {
 		return err
 	}
-	argv := append([]string{"exec", "--stdin", pod, "--container=" + cl.container}, inherited(cmd)...)
+	argv := append([]string{"exec", "--stdin", pod, "--namespace=" + c.Namespace, "--container=" + cl.container}, inherited(cmd)...)
 	if interactive(cmd.InOrStdin()) {
 		argv = append(argv, "--tty")
 	}
@@ -190,11 +190,13 @@ func interactive(in io.Reader) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 }
 
-// inherited are the flags of the connection, for kubectl.
+// inherited are the flags of the connection that were given, for kubectl. The namespace is known.
 func inherited(cmd *cobra.Command) []string {
 	var flags []string
-	cmd.InheritedFlags().Visit(func(f *pflag.Flag) {
-		flags = append(flags, fmt.Sprintf("--%s=%s", f.Name, f.Value))
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Name != "namespace" {
+			flags = append(flags, fmt.Sprintf("--%s=%s", f.Name, f.Value))
+		}
 	})
 
 	return flags

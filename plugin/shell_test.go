@@ -35,30 +35,34 @@ metadata: {name: `+name+`, namespace: demo, labels: {capstan.dev/database: `+bas
 	}{
 		"Leader": {
 			reason: "The leader of the generation that serves, as superuser.", args: []string{"psql", "orders"},
-			want: "exec --stdin orders-g2-a-0 --container=postgres -- psql --dbname=orders",
+			want: "exec --stdin orders-g2-a-0 --namespace=demo --container=postgres -- psql --dbname=orders",
 		},
 		"Arguments": {
 			reason: "Arguments of the client are its own.", args: []string{"psql", "database/orders", "--", "-tAc", "SELECT 1"},
-			want: "exec --stdin orders-g2-a-0 --container=postgres -- psql --dbname=orders -tAc SELECT 1",
+			want: "exec --stdin orders-g2-a-0 --namespace=demo --container=postgres -- psql --dbname=orders -tAc SELECT 1",
+		},
+		"Connection": {
+			reason: "kubectl connects to the same cluster.", args: []string{"psql", "orders", "--context=other", "--", "-l"},
+			want: "exec --stdin orders-g2-a-0 --namespace=demo --container=postgres --context=other -- psql --dbname=orders -l",
 		},
 		"Consumer": {
 			reason: "What a consumer creates belongs to the owner of the database.", args: []string{"psql", "orders", "--consumer=api"},
-			want: "exec --stdin orders-g2-a-0 --container=postgres -- env PGOPTIONS=-c role=orders_owner psql --dbname=orders",
+			want: "exec --stdin orders-g2-a-0 --namespace=demo --container=postgres -- env PGOPTIONS=-c role=orders_owner psql --dbname=orders",
 		},
 		"Reader": {
 			reason: "A consumer that reads may not write.", args: []string{"psql", "orders", "--consumer=bi"}, edit: func(spec, _ map[string]any) {
 				spec["databases"] = []any{map[string]any{"name": "first"}, map[string]any{"name": "other"}}
 				spec["consumers"] = []any{map[string]any{"name": "bi", "database": "other", "access": "ReadOnly"}}
 			},
-			want: "exec --stdin orders-g2-a-0 --container=postgres -- env PGOPTIONS=-c role=other_reader psql --dbname=other",
+			want: "exec --stdin orders-g2-a-0 --namespace=demo --container=postgres -- env PGOPTIONS=-c role=other_reader psql --dbname=other",
 		},
 		"Member": {
 			reason: "A standby can be looked at.", args: []string{"psql", "orders", "--member=orders-g2-b"},
-			want: "exec --stdin orders-g2-b-0 --container=postgres -- psql --dbname=orders",
+			want: "exec --stdin orders-g2-b-0 --namespace=demo --container=postgres -- psql --dbname=orders",
 		},
 		"MySQL": {
 			reason: "Each engine has its client.", args: []string{"mysql", "orders"}, edit: func(spec, _ map[string]any) { spec["engine"] = "mysql" },
-			want: "exec --stdin orders-g2-a-0 --container=mysql -- mysql --socket=/run/mysqld/mysqld.sock --user=capstan_member --database=orders",
+			want: "exec --stdin orders-g2-a-0 --namespace=demo --container=mysql -- mysql --socket=/run/mysqld/mysqld.sock --user=capstan_member --database=orders",
 		},
 		"WrongEngine":  {reason: "The right one is named.", args: []string{"mysql", "orders"}, err: "use kubectl capstan psql"},
 		"NoConsumer":   {reason: "Names are known.", args: []string{"psql", "orders", "--consumer=x"}, err: "has no consumer x: choose one of api"},

@@ -5,12 +5,15 @@ package screen
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -141,13 +144,16 @@ func (v Algorithm) Draw(columns int) []string {
 	p.slots(v)
 	p.add("", "")
 	p.checks(v)
-	if d := r.LastDecision; d != nil {
+	if d := r.LastDecision; d != nil && d.Message != r.Message {
 		p.wrap(faint, "last decision  ", fmt.Sprintf("%s → %s, %s: %s", d.From, d.To, d.Reason, d.Message))
 	}
 	for _, f := range r.Failed {
 		p.wrap(red, "failed         ", fmt.Sprintf("%s, attempt %d, %s: %s", f.Revision, f.Attempts, f.Reason, f.Message))
 	}
-	p.blocks(a.Status.Conditions)
+	// What the rollout waits for is above.
+	p.blocks(slices.DeleteFunc(slices.Clone(a.Status.Conditions), func(c xpv2.Condition) bool {
+		return c.Type == v1alpha1.TypeUpdated && r.Message != "" && strings.HasPrefix(c.Message, r.Message)
+	}))
 
 	return p.lines
 }
