@@ -4,12 +4,14 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/capstan-dev/capstan/plugin/internal/cluster"
@@ -31,6 +33,7 @@ func connect(from clientcmd.ClientConfig) (*cluster.Cluster, error) {
 	config.UserAgent = "kubectl-capstan/" + version
 	// One person at a terminal: the client's own limits only slow it down.
 	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 	namespace, _, err := from.Namespace()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the namespace of the kubeconfig: %w", err)

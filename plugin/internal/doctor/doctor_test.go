@@ -53,7 +53,7 @@ kind: StorageClass
 metadata: {name: fast, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
 allowVolumeExpansion: true
 ---
-apiVersion: apiextensions.crossplane.io/v1
+apiVersion: apiextensions.crossplane.io/v2
 kind: CompositeResourceDefinition
 metadata: {name: databases.capstan.dev}
 status: {conditions: [{type: Established, status: "False", message: "waiting"}]}
