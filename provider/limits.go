@@ -19,7 +19,7 @@ const mostWorkers = 32
 const requestsPerReconcile = 5
 
 // rateOf a kind: reconciles per second. Kinds that look all the time, and whose looks decide who the leader is, which revision gets
-// traffic and whether a run goes on, have a rate of their own.
+// traffic and when a run begins again, have a rate of their own.
 func (c *CLI) rateOf(gvk schema.GroupVersionKind) int {
 	switch gvk {
 	case observev1alpha1.AnalysisGroupVersionKind, observev1alpha1.RunGroupVersionKind, observev1alpha1.TopologyGroupVersionKind:

@@ -52,10 +52,10 @@ const (
 // newAsker asks over HTTP. Where it asks is up to the API server: the address that the status of the pod has. A tenant who may write the
 // status of pods could put any address there, and a pod in the network of its node has the address of the node. So
 //   - the dialer refuses loopback, link-local, metadata and API server addresses, for which only the provider's place would be special;
-//   - pods in the network of their node are not asked;
+//   - pods in the network of their node get no request;
 //   - each request is a GET of one path on one port without any credentials, follows no redirect and takes no proxy;
-//   - of an answer only the fields of a State for this run count, each bounded, and a refusal has one of a few texts. So nobody learns
-//     more of a server than whether it answers on port 7701.
+//   - of an answer only the fields of a State for this run count, each bounded, and a refusal has one of a few texts. So no tenant
+//     learns more of a server than whether it answers on port 7701.
 func newAsker(dialer func(net.Dialer) outside.Dial) ask {
 	c := &http.Client{
 		Timeout: askTimeout,
@@ -71,7 +71,7 @@ func newAsker(dialer func(net.Dialer) outside.Dial) ask {
 			return nil, &refusal{why: "its pod has no address yet"}
 		}
 		if p.Spec.HostNetwork || p.Status.PodIP == p.Status.HostIP {
-			return nil, &refusal{why: "the pod is in the network of its node, where the provider asks nobody: leave out hostNetwork", certain: true}
+			return nil, &refusal{why: "the pod is in the network of its node, where the provider sends no request: leave out hostNetwork", certain: true}
 		}
 		host := net.JoinHostPort(p.Status.PodIP, strconv.Itoa(crew.StatePort))
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+crew.StatePath, nil)
@@ -112,7 +112,7 @@ func unanswered(err error) error {
 	case errors.As(err, &cluster):
 		return cluster
 	case errors.As(err, &forbidden):
-		return &refusal{why: "its address is " + forbidden.Kind + ", which the provider asks nothing", certain: true}
+		return &refusal{why: "its address is " + forbidden.Kind + ", to which the provider sends no request", certain: true}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &refusal{why: "nothing listens on port 7701: " + remedyLogs}
 	default:

@@ -58,7 +58,7 @@ func (v *view) blame(out *v1alpha1.RunObservation, t *corev1.ContainerStateTermi
 	case out.Attempt == nil, out.LastFault != nil && out.LastFault.Attempt == f.Attempt:
 		return // There was no attempt, or it had ended before.
 	case t.ExitCode == crew.ExitEnded:
-		f.Message = "the pod of the coordinator was asked to go"
+		f.Message = "the pod of the coordinator had to go"
 	}
 	out.LastFault = f
 }

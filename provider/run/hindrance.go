@@ -79,8 +79,11 @@ func (v *view) blocked() *v1alpha1.RunPods {
 		pods int
 	}
 	var all []problem
+	found := []*podhealth.Hindrance{v.refused}
 	for _, index := range v.indexes() {
-		h := hindrance(v.newest(index))
+		found = append(found, hindrance(v.newest(index)))
+	}
+	for _, h := range found {
 		if h == nil {
 			continue
 		}
@@ -89,6 +92,9 @@ func (v *view) blocked() *v1alpha1.RunPods {
 			i, all = len(all), append(all, problem{Hindrance: *h})
 		}
 		all[i].pods++
+		if h == v.refused { // How many pods are not there is unknown.
+			all[i].pods = len(found)
+		}
 	}
 	if len(all) == 0 {
 		return nil
@@ -126,7 +132,7 @@ func of(container string, h *podhealth.Hindrance) *podhealth.Hindrance {
 }
 
 // failure of a pod that has no successor yet, or nil where the pod did what it should: the companion says itself why a run failed, and a
-// pod that was asked to go is no failure.
+// pod that had to go is no failure.
 func failure(p *corev1.Pod) *podhealth.Hindrance {
 	switch p.Status.Reason {
 	case "":

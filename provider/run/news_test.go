@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,8 +45,8 @@ func TestHour(t *testing.T) {
 				p := pod(i, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now) })
 				pods = append(pods, &p)
 			}
-			seen := fake.NewClientBuilder().WithObjects(pods...).WithStatusSubresource(&corev1.Pod{}).Build()
-			o := &observer{seen: seen, now: func() time.Time { return at }, phone: newPhone(func(context.Context, *corev1.Pod, int32) (*crew.State, error) {
+			seen := withEvents(pods...)
+			o := &observer{seen: seen, direct: seen, now: func() time.Time { return at }, counts: newCounts(seen), phone: newPhone(func(context.Context, *corev1.Pod, int32) (*crew.State, error) {
 				return healthy(at.Sub(now), tc.lasts, tc.of, size), nil
 			}, func() time.Time { return at })}
 			cr, writes, over := runOf(v1alpha1.RunObservation{}), 0, false
@@ -146,22 +147,93 @@ func TestWorth(t *testing.T) {
 // TestNobodyIsAsked when there is nobody, or nothing to ask.
 func TestNobodyIsAsked(t *testing.T) {
 	for name, p := range map[string]corev1.Pod{
-		"Waits": pod(0, waits), "Ended": pod(0, ended(0, "Completed", "")), "NoCoordinator": pod(1),
-		"NotOfTheJob": pod(0, func(p *corev1.Pod) { p.OwnerReferences = nil }),
+		"Waits": pod(0, waits), "Ended": pod(0, ended(0, "Completed", "")), "Over": pod(1),
 	} {
+		kube := withEvents(&p)
 		o := &observer{
-			seen: fake.NewClientBuilder().WithObjects(&p).Build(), now: func() time.Time { return now },
+			seen: kube, direct: kube, counts: newCounts(kube), now: func() time.Time { return now },
 			phone: newPhone(func(context.Context, *corev1.Pod, int32) (*crew.State, error) {
 				t.Errorf("%s: nobody should be asked", name)
 				return nil, errors.New("nobody should be asked")
 			}, func() time.Time { return now }),
 		}
 		cr := runOf(v1alpha1.RunObservation{})
+		if name == "Over" {
+			cr.Status.AtProvider = saw(func(o *observation) { o.Phase = "Succeeded" })
+		}
 		if _, err := o.Observe(t.Context(), cr); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if every := o.poll(cr, 10*time.Minute); every < 9*time.Minute {
 			t.Errorf("%s: want it to wait for events, got %s", name, every)
 		}
+	}
+}
+
+// withEvents is a client that can select events of Jobs.
+func withEvents(all ...client.Object) client.WithWatch {
+	b := fake.NewClientBuilder().WithObjects(all...).WithStatusSubresource(&corev1.Pod{})
+	for field, of := range map[string]func(*corev1.Event) string{
+		"involvedObject.kind": func(e *corev1.Event) string { return e.InvolvedObject.Kind },
+		"involvedObject.name": func(e *corev1.Event) string { return e.InvolvedObject.Name },
+		"reason":              func(e *corev1.Event) string { return e.Reason },
+	} {
+		b = b.WithIndex(&corev1.Event{}, field, func(o client.Object) []string {
+			if e, ok := o.(*corev1.Event); ok {
+				return []string{of(e)}
+			}
+			return nil
+		})
+	}
+	return b.Build()
+}
+
+// TestRefused is why a Job makes no pod.
+func TestRefused(t *testing.T) {
+	event := func(name, message string, before time.Duration) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name},
+			InvolvedObject: corev1.ObjectReference{Kind: "Job", Namespace: "shop", Name: "fraud-r1"}, Reason: "FailedCreate",
+			Message: message, LastTimestamp: metav1.NewTime(ago(before)),
+		}
+	}
+	quota := `Error creating: pods "fraud-r1-3-x7k2p" is forbidden: exceeded quota: gpus, requested: 8, used: 8, limited: 8`
+	running, gone := pod(0), *running(func(s *state) { s.Missing = []crew.Missing{{Index: 3, Since: now}} })
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		state   *state
+		want    string
+	}{
+		"Quota":   {"Without a pod nothing else says why.", []client.Object{event("a", quota, time.Minute)}, nil, "QuotaExceeded"},
+		"Newest":  {"The newest event counts.", []client.Object{event("a", quota, 2*time.Minute), event("b", "denied by policy", time.Minute)}, nil, "PodsRefused"},
+		"Old":     {"An old event may have been mended.", []client.Object{event("a", quota, time.Hour)}, nil, ""},
+		"Member":  {"A member without a pod is missing for the crew.", []client.Object{event("a", quota, time.Minute), &running}, &gone, "QuotaExceeded"},
+		"AllHere": {"While no member is missing, an event is of the past.", []client.Object{event("a", quota, time.Minute), &running}, &state{Run: 1, Phase: crew.PhaseRunning}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			kube := withEvents(tc.objects...)
+			o := &observer{seen: kube, direct: kube, now: func() time.Time { return now }, counts: newCounts(kube), phone: newPhone(func(context.Context, *corev1.Pod, int32) (*crew.State, error) {
+				return tc.state, nil
+			}, func() time.Time { return now })}
+			cr := runOf(v1alpha1.RunObservation{})
+			if _, err := o.Observe(t.Context(), cr); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if p := cr.Status.AtProvider.Pods; p != nil {
+				got = p.Reason
+				if strings.Contains(p.Message, "x7k2p") {
+					t.Errorf("it names a pod: %s", p.Message)
+				}
+			}
+			if got != tc.want {
+				t.Errorf("%s\nwant reason %q, got %+v", tc.reason, tc.want, cr.Status.AtProvider.Pods)
+			}
+			if tc.state == nil && o.poll(cr, 10*time.Minute) > absentEvery {
+				t.Error("no event of a pod says when there is one, so it should look again soon")
+			}
+		})
 	}
 }

@@ -29,10 +29,12 @@ var (
 type observer struct {
 	kind.Nothing[*v1alpha1.Run]
 
-	// seen holds what Setup watches.
-	seen  client.Reader
-	phone *phone
-	now   func() time.Time
+	// seen holds what Setup watches, and direct reads from the API server.
+	seen, direct client.Reader
+
+	phone  *phone
+	counts *counts
+	now    func() time.Time
 }
 
 // Connect has nothing to connect to yet: a coordinator that does not answer must not block looking at the pods.
@@ -54,7 +56,9 @@ func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Run) (managed.Exter
 			return managed.ExternalObservation{}, fmt.Errorf("cannot ask the coordinator: %w", err)
 		}
 	}
+	v.refused = o.refused(ctx, cr, v)
 	if seen := v.facts(); worth(cr.Status.AtProvider, seen, v.now) {
+		o.counts.fault(cr.GetNamespace(), v.was.LastFault, seen.LastFault)
 		cr.Status.AtProvider = seen
 	}
 	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
@@ -73,7 +77,7 @@ func (o *observer) look(ctx context.Context, cr *v1alpha1.Run) (*view, error) {
 	return newView(cr, l.Items, o.now()), nil
 }
 
-// poll is the interval after which a Run is observed without an event: when its coordinator is asked next, as long as there is one.
+// poll is the interval after which a Run is observed without an event: when the next request to its coordinator is due, as long as there is one.
 func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration {
 	every = kind.Poll(mg, every)
 	cr, ok := mg.(*v1alpha1.Run)
@@ -81,8 +85,12 @@ func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration 
 		return every
 	}
 	v, err := o.look(context.Background(), cr)
-	if err == nil && container(v.newest(0)).Running != nil {
+	switch {
+	case err != nil:
+	case container(v.newest(0)).Running != nil:
 		every = min(every, o.phone.next(cr.GetUID()))
+	case v.absent():
+		every = min(every, absentEvery)
 	}
 	return every
 }

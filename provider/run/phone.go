@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// askEvery is how often a coordinator that answers is asked.
+	// askEvery is the time between two requests to a coordinator that answers.
 	askEvery = 15 * time.Second
 
-	// askAgain is how soon it is asked again when an event of a pod comes between.
+	// askAgain is that time when an event of a pod comes between.
 	askAgain = 5 * time.Second
 
-	// patience is the number of refusals in a row that are not reported. A companion begins to listen a moment after its container.
-	patience = 3
+	// tolerated is the number of refusals in a row after which they are reported. A companion begins to listen a moment after its container.
+	tolerated = 3
 
 	// askSilent is the longest time between two requests to a coordinator that does not answer. Each may block a worker for askTimeout, so
-	// that many silent ones must not be asked as often as others.
+	// that many silent ones get fewer requests than others.
 	askSilent = 2 * time.Minute
 )
 
@@ -48,7 +48,9 @@ type call struct {
 	why     string
 }
 
-func newPhone(a ask, now func() time.Time) *phone { return &phone{ask: a, now: now, calls: map[types.UID]*call{}} }
+func newPhone(a ask, now func() time.Time) *phone {
+	return &phone{ask: a, now: now, calls: map[types.UID]*call{}}
+}
 
 // call the coordinator of a Run in a pod, unless it was called a moment ago. The state is nil when it did not answer the last time;
 // silent is why, once that is no accident. It errs when the cluster does not answer.
@@ -64,7 +66,7 @@ func (f *phone) call(ctx context.Context, cr *v1alpha1.Run, p *corev1.Pod) (stat
 		var r *refusal
 		switch {
 		case errors.As(err, &r) && r.certain:
-			c.refused, c.why = max(c.refused+1, patience), r.why
+			c.refused, c.why = max(c.refused+1, tolerated), r.why
 		case errors.As(err, &r):
 			c.refused, c.why = c.refused+1, r.why
 		case err != nil:
@@ -76,7 +78,7 @@ func (f *phone) call(ctx context.Context, cr *v1alpha1.Run, p *corev1.Pod) (stat
 		f.calls[cr.GetUID()] = &c
 		f.mu.Unlock()
 	}
-	if c.refused >= patience {
+	if c.refused >= tolerated {
 		silent = c.why
 	}
 	return c.state, silent, nil
@@ -109,5 +111,5 @@ func (c *call) pause(answered time.Duration) time.Duration {
 	if c.refused == 0 {
 		return answered
 	}
-	return min(askEvery<<min(max(c.refused-patience, 0), 8), askSilent)
+	return min(askEvery<<min(max(c.refused-tolerated, 0), 8), askSilent)
 }

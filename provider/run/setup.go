@@ -42,8 +42,12 @@ func Setup(guard *outside.Guard) func(ctrl.Manager, controller.Options) error {
 			return fmt.Errorf("cannot add the cache of pods: %w", err)
 		}
 		obs := &observer{
-			seen: seen, now: time.Now,
-			phone: newPhone(newAsker(guard.PodDialer), time.Now),
+			seen: seen, direct: mgr.GetAPIReader(), now: time.Now,
+			phone:  newPhone(newAsker(guard.PodDialer), time.Now),
+			counts: newCounts(mgr.GetClient()),
+		}
+		if err := obs.counts.serve(); err != nil {
+			return err
 		}
 		w := &watcher{kube: mgr.GetClient(), log: o.Logger}
 		return kind.Setup(mgr, o, v1alpha1.RunGroupVersionKind, options(obs), func(b *builder.Builder) {

@@ -77,9 +77,10 @@ func (v *view) take(out *v1alpha1.RunObservation, s *crew.State) {
 		Step: max(s.Progress.Step, 0), Of: max(s.Progress.Of, 0), Loss: text(s.Progress.Loss, maxLoss),
 		StepsPerMinute: rounded(60 * s.Progress.StepsPerSecond), At: new(metav1.NewTime(v.now)),
 	}
-	if c := s.Checkpoint; c != nil {
+	// A part of a URI would name something else.
+	if c := s.Checkpoint; c != nil && text(c.URI, maxURI) == c.URI {
 		was := out.Checkpoint
-		out.Checkpoint = &v1alpha1.RunCheckpoint{Step: max(c.Step, 0), URI: text(c.URI, maxURI), At: v.past(c.At)}
+		out.Checkpoint = &v1alpha1.RunCheckpoint{Step: max(c.Step, 0), URI: c.URI, At: v.past(c.At)}
 		if was != nil && was.Step == out.Checkpoint.Step && was.URI == out.Checkpoint.URI {
 			out.Checkpoint.At = was.At
 		}

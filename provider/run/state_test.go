@@ -60,7 +60,7 @@ func TestBounds(t *testing.T) {
 	v.take(&got, &crew.State{
 		Run: 1, Phase: crew.PhaseFailed, Attempt: math.MaxInt, Restarts: -1, WithoutProgress: math.MaxInt, GoodputPercent: 1000, Message: long, Missing: missing,
 		Progress:   crew.Progress{Step: -1, Of: -1, Loss: long, StepsPerSecond: math.MaxFloat64},
-		Checkpoint: &crew.Checkpoint{Step: -5, URI: long, At: now.AddDate(9000, 0, 0)},
+		Checkpoint: &crew.Checkpoint{Step: -5, URI: "/checkpoints/1", At: now.AddDate(9000, 0, 0)},
 		LastFault:  &crew.Fault{Attempt: -1, Class: crew.ClassUser, Index: -7, Rank: math.MaxInt, Message: long},
 	})
 	if len(got.Missing) != maxMissing || got.Missing[0].Index != 0 || got.Missing[0].Since.Time != now {
@@ -77,6 +77,12 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	sane(t, got)
+	for _, uri := range []string{"/checkpoints/" + long, "/checkpoints/a b\n", " /checkpoints/1", strings.Repeat("x", maxURI+1)} {
+		v.take(&got, &crew.State{Run: 1, Phase: crew.PhaseRunning, Checkpoint: &crew.Checkpoint{Step: 7, URI: uri}})
+		if got.Checkpoint.URI != "/checkpoints/1" {
+			t.Errorf("a part of %q names something else, got %q", uri, got.Checkpoint.URI)
+		}
+	}
 }
 
 func TestRounded(t *testing.T) {

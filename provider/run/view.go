@@ -27,6 +27,9 @@ type view struct {
 	// pods of each index, the newest last.
 	pods map[int32][]*corev1.Pod
 
+	// refused is why the Job makes no pod, or nil.
+	refused *podhealth.Hindrance
+
 	// state is what the coordinator says, or nil. silent is why it does not, or empty.
 	state  *crew.State
 	silent string
@@ -152,7 +155,7 @@ func (v *view) lose(out *v1alpha1.RunObservation, since time.Time) {
 }
 
 // replaced is the number of pods that were replaced. The Job counts the failed pods of an index in annotations of the next one, so that
-// the count is right whatever the provider has missed. Without such a count, the pods count that are still there.
+// the count is right although the provider was stopped. Without such a count, the pods count that are still there.
 func (v *view) replaced() int32 {
 	n := 0
 	for _, of := range v.pods {

@@ -24,7 +24,9 @@ type (
 
 func TestFacts(t *testing.T) {
 	succeeded := asJSON(t, running(func(s *state) { s.Phase = crew.PhaseSucceeded }))
-	gaveUp := asJSON(t, running(func(s *state) { s.Phase, s.Message = crew.PhaseFailed, "no progress in 3 attempts\nValueError: batch\x1b[0m" }))
+	gaveUp := asJSON(t, running(func(s *state) {
+		s.Phase, s.Message = crew.PhaseFailed, "no progress in 3 attempts\nValueError: batch\x1b[0m"
+	}))
 	asked := asJSON(t, running(func(s *state) { s.Checkpoint.Step = 41100 }))
 	overMemory := "the container of index 3 is killed for using more memory than its limit of 8Gi: raise spec.resources.memory, or have each rank use less"
 	oom := &v1alpha1.RunFault{
@@ -203,7 +205,7 @@ func TestFacts(t *testing.T) {
 				o.Missing = []v1alpha1.RunMember{{Index: 0, Since: metav1.NewTime(ago(time.Minute))}}
 				o.LastFault = &v1alpha1.RunFault{
 					Attempt: 2, Class: "Infrastructure", Index: 0, Rank: -1, Node: "node-0", At: metav1.NewTime(ago(time.Minute)),
-					Message: "the pod of the coordinator was asked to go",
+					Message: "the pod of the coordinator had to go",
 				}
 			}),
 		},

@@ -85,8 +85,8 @@ func (l *Placement) misfit(p *corev1.Pod, objections []string) *Hindrance {
 	}
 }
 
-// WithoutDevice is a Special that finds a pod which waits for a GPU or another device, in the fields of spec.resources. Who is as in
-// Placement.
+// WithoutDevice is a Special that finds a pod which waits for a GPU or another device, in the fields of spec.resources. The text for who
+// is as in Placement.
 func WithoutDevice(who string) func(p *corev1.Pod, objections []string, said string) *Hindrance {
 	return func(p *corev1.Pod, objections []string, said string) *Hindrance {
 		for _, o := range objections {
