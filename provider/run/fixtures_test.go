@@ -5,6 +5,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -34,10 +35,10 @@ func runOf(was v1alpha1.RunObservation) *v1alpha1.Run {
 func pod(index int, change ...func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: fmt.Sprintf("fraud-r1-%d-x7k2p", index), UID: types.UID(fmt.Sprint(index)),
+			Namespace: "shop", Name: fmt.Sprintf("fraud-r1-%d-x7k2p", index), UID: types.UID(strconv.Itoa(index)),
 			CreationTimestamp: metav1.NewTime(ago(30 * time.Minute)),
 			Labels: map[string]string{
-				crew.LabelTraining: "fraud", batchv1.JobNameLabel: "fraud-r1", batchv1.JobCompletionIndexAnnotation: fmt.Sprint(index),
+				crew.LabelTraining: "fraud", batchv1.JobNameLabel: "fraud-r1", batchv1.JobCompletionIndexAnnotation: strconv.Itoa(index),
 			},
 			Annotations:     map[string]string{batchv1.JobIndexFailureCountAnnotation: "0"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: "fraud-r1", Controller: new(true)}},

@@ -79,7 +79,7 @@ func (v *view) blocked() *v1alpha1.RunPods {
 		pods int
 	}
 	var all []problem
-	found := []*podhealth.Hindrance{v.refused}
+	found := append(make([]*podhealth.Hindrance, 0, len(v.pods)+1), v.refused)
 	for _, index := range v.indexes() {
 		found = append(found, hindrance(v.newest(index)))
 	}

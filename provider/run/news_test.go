@@ -92,8 +92,9 @@ func healthy(since, lasts time.Duration, of int64, size int) *crew.State {
 	s.Progress = crew.Progress{
 		Step: int64(60_000 * since.Seconds() / lasts.Seconds()), Of: of, Loss: fmt.Sprint(1 / since.Seconds()), StepsPerSecond: 15 + float64(since%7)/9,
 	}
-	if n := since / (3 * time.Minute); n > 0 {
-		s.Checkpoint = &crew.Checkpoint{Step: int64(n) * 3000, URI: fmt.Sprint("/checkpoints/", n), At: now.Add(n * 3 * time.Minute)}
+	if at := since.Truncate(3 * time.Minute); at > 0 {
+		n := int64(at / (3 * time.Minute))
+		s.Checkpoint = &crew.Checkpoint{Step: n * 3000, URI: fmt.Sprint("/checkpoints/", n), At: now.Add(at)}
 	}
 	return s
 }

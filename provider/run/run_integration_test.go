@@ -54,7 +54,7 @@ func coordinator(t *testing.T, state *atomic.Pointer[crew.State], asked *atomic.
 			t.Errorf("it asks for %s", r.URL)
 		}
 		asked.Add(1)
-		_ = json.NewEncoder(w).Encode(state.Load())
+		_ = json.NewEncoder(w).Encode(state.Load()) //nolint:errchkjson // Times of tests always marshal.
 	})}
 	go func() { _ = srv.Serve(l) }()
 	t.Cleanup(func() { _ = srv.Close() })
@@ -79,7 +79,9 @@ func TestServer(t *testing.T) {
 		state atomic.Pointer[crew.State]
 		asked atomic.Int32
 	)
-	state.Store(running(func(s *crew.State) { s.Phase, s.Missing = crew.PhaseGathering, []crew.Missing{{Index: 1, Since: time.Now()}} }))
+	state.Store(running(func(s *crew.State) {
+		s.Phase, s.Missing = crew.PhaseGathering, []crew.Missing{{Index: 1, Since: time.Now()}}
+	}))
 	coordinator(t, &state, &asked)
 
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
