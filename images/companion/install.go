@@ -44,7 +44,7 @@ func replace(from, to string) (err error) {
 		}
 	}()
 	_, err = io.Copy(out, in)
-	if err := errors.Join(err, out.Chmod(0o755), out.Sync(), out.Close()); err != nil { //nolint:gosec // Containers of any user run it.
+	if err := errors.Join(err, out.Chmod(0o755), out.Sync(), out.Close()); err != nil {
 		return err
 	}
 	return os.Rename(out.Name(), to)

@@ -28,7 +28,9 @@ func (r *rig) exact() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	var result struct{ Exact bool }
+	var result struct {
+		Exact bool `json:"exact"`
+	}
 	if err := json.Unmarshal(raw, &result); err != nil || !result.Exact {
 		r.t.Errorf("the result is %s, want an exact one", raw)
 	}

@@ -169,7 +169,7 @@ func (r *rig) begin(indexes ...int) {
 		scratch := fmt.Sprintf("scratch-%d", index)
 		r.mkdir(scratch)
 		p := &pod{out: &safeBuffer{}, log: &safeBuffer{}, done: make(chan struct{})}
-		p.cmd = exec.Command(os.Args[0], r.command...) //nolint:gosec // It is this test.
+		p.cmd = exec.Command(os.Args[0], r.command...)
 		p.cmd.Env = append(os.Environ(), role+"=companion", "RIG_DIR="+r.dir, "RIG_NET="+r.net, "RIG_INDEX="+strconv.Itoa(index),
 			"RIG_SCRATCH="+filepath.Join(r.dir, scratch), "RIG_TRAINER="+r.trainer, "RIG_PATIENCE="+r.waitLimit.String())
 		p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
@@ -322,7 +322,7 @@ var training = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	file := filepath.Join(dir, "demo-training")
-	out, err := exec.Command("go", "build", "-o", file, "github.com/capstan-dev/capstan/images/demo-training").CombinedOutput() //nolint:gosec // Our own.
+	out, err := exec.Command("go", "build", "-o", file, "github.com/capstan-dev/capstan/images/demo-training").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}

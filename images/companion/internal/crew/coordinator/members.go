@@ -22,51 +22,47 @@ func (m *Machine) receive(now time.Time, c Conn, msg protocol.Message) []Action 
 	if msg.Run != m.plan.Run || msg.Index != index {
 		return m.drop(now, index, "it spoke for another pod")
 	}
-	p := m.peers[index]
-	p.heard = now
-	a := m.attempt
-	current := a != nil && msg.Attempt == a.number && (m.phase == running || m.phase == stopping)
+	m.peers[index].heard = now
 	switch msg.Kind {
 	case protocol.Beat:
-		if current {
-			a.hear(index, now.Add(-time.Duration(msg.SilentMillis)*time.Millisecond))
+		if m.attempt != nil {
+			m.attempt.hear(index, now.Add(-time.Duration(msg.SilentMillis)*time.Millisecond))
 		}
 		return []Action{m.send(index, protocol.Message{Kind: protocol.Beat, Sequence: msg.Sequence})}
 	case protocol.Leaving:
 		return m.leave(now, index)
-	case protocol.Stopped:
-		// A spare has no ranks, and never says this. A member that says it of an older attempt has been started since.
-		w := a.worker(index)
-		if !current || w == nil {
+	case protocol.Stopped, protocol.Advanced, protocol.Failed, protocol.Ending, protocol.Done:
+		// What is about an older attempt is late, and a spare has no ranks to speak of.
+		w := m.attempt.worker(index)
+		if w == nil || msg.Attempt != m.attempt.number || m.phase != running && m.phase != stopping {
 			return nil
 		}
-		w.stopped, p.idle = true, true
+		return m.report(now, index, w, msg)
+	default: // The coordinator's own kinds.
+		return m.drop(now, index, "it gave orders")
+	}
+}
+
+// report of a member about its ranks in the present attempt.
+func (m *Machine) report(now time.Time, index int, w *worker, msg protocol.Message) []Action {
+	switch msg.Kind {
+	case protocol.Stopped:
+		w.stopped, m.peers[index].idle = true, true
 		if m.phase == running {
 			return m.fault(now, index, protocol.Fault{
 				Class: crew.ClassInfrastructure, Rank: -1, Message: fmt.Sprintf("pod %d stopped its ranks by itself", index),
 			}, false)
 		}
-		return nil
 	case protocol.Advanced:
-		if !current || a.worker(index) == nil {
-			return nil
-		}
 		m.advance(now, index, *msg.Progress)
 		return m.learn(msg.Progress.Checkpoints)
 	case protocol.Failed:
-		if !current || a.worker(index) == nil {
-			return nil
-		}
 		return m.fault(now, index, *msg.Fault, false)
-	case protocol.Ending, protocol.Done:
-		if w := a.worker(index); current && w != nil {
-			w.done = w.done || msg.Kind == protocol.Done
-			if a.ending.IsZero() {
-				a.ending = now
-			}
+	default: // Ending or Done.
+		w.done = w.done || msg.Kind == protocol.Done
+		if m.attempt.ending.IsZero() {
+			m.attempt.ending = now
 		}
-	default: // The coordinator's own kinds.
-		return m.drop(now, index, "it gave orders")
 	}
 	return nil
 }
@@ -87,6 +83,7 @@ func (m *Machine) greet(now time.Time, c Conn, msg protocol.Message) []Action {
 	p := &peer{conn: c, heard: now, idle: true}
 	m.peers[msg.Index] = p
 	delete(m.lost, msg.Index)
+	delete(m.strangers, msg.Index)
 	if m.phase == ended {
 		return append(actions, m.verdict(msg.Index))
 	}
@@ -125,7 +122,8 @@ func (m *Machine) close(now time.Time, c Conn) []Action {
 
 // drop a member.
 func (m *Machine) drop(now time.Time, index int, why string) []Action {
-	return append([]Action{Close{Conn: m.peers[index].conn}}, m.miss(now, index, why)...)
+	actions := []Action{Close{Conn: m.peers[index].conn}} // While it is there.
+	return append(actions, m.miss(now, index, why)...)
 }
 
 // miss a member. Its ranks are gone, or will be before others have their numbers.

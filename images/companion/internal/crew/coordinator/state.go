@@ -130,7 +130,8 @@ func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	const more = "…"
+	return strings.ToValidUTF8(text[:most-len(more)], "") + more
 }
 
 // LastFault that was judged. Nil: none.

@@ -189,10 +189,7 @@ func (c *conn) write() {
 
 func (h *Hub) read(number coordinator.Conn, c *conn) {
 	reader := protocol.NewReader(c)
-	for {
-		if c.SetReadDeadline(time.Now().Add(readTime)) != nil {
-			break
-		}
+	for c.SetReadDeadline(time.Now().Add(readTime)) == nil {
 		m, err := reader.Read()
 		if err != nil {
 			break

@@ -50,12 +50,12 @@ func metrics(s Snapshot, training string, now time.Time) string {
 	value := func(name, more string, v float64) {
 		_, _ = fmt.Fprintf(&b, "%s{%s%s} %s\n", name, labels, more, strconv.FormatFloat(v, 'g', -1, 64))
 	}
-	one := func(name, kind, help string, v float64) {
-		family(name, kind, help)
+	one := func(name, help string, v float64) {
+		family(name, "gauge", help)
 		value(name, "", v)
 	}
 	state := s.State
-	one("capstan_training_attempt", "gauge", "Number of the present or last attempt, from 0.", float64(state.Attempt))
+	one("capstan_training_attempt", "Number of the present or last attempt, from 0.", float64(state.Attempt))
 	family("capstan_training_restarts_total", "counter", "Attempts that ended by a fault after which another one began.")
 	for _, class := range []crew.Class{crew.ClassInfrastructure, crew.ClassStalled, crew.ClassNonFinite, crew.ClassOutOfMemory, crew.ClassUser} {
 		value("capstan_training_restarts_total", fmt.Sprintf(",class=%q", class), float64(s.Restarts[class]))
@@ -68,20 +68,20 @@ func metrics(s Snapshot, training string, now time.Time) string {
 		}
 		value("capstan_training_phase", fmt.Sprintf(",phase=%q", phase), v)
 	}
-	one("capstan_training_step", "gauge", "Furthest step of all ranks.", float64(state.Progress.Step))
+	one("capstan_training_step", "Furthest step of all ranks.", float64(state.Progress.Step))
 	if state.Progress.Of > 0 {
-		one("capstan_training_steps", "gauge", "Steps in all.", float64(state.Progress.Of))
+		one("capstan_training_steps", "Steps in all.", float64(state.Progress.Of))
 	}
 	if loss, ok := watch.Number(state.Progress.Loss); ok {
-		one("capstan_training_loss", "gauge", "Loss that was reported last.", loss)
+		one("capstan_training_loss", "Loss that was reported last.", loss)
 	}
-	one("capstan_training_steps_per_second", "gauge", "Speed over the last two minutes.", state.Progress.StepsPerSecond)
-	one("capstan_training_missing_members", "gauge", "Pods of the run that are not connected.", float64(len(state.Missing)))
-	one("capstan_training_attempts_without_progress", "gauge", "Attempts in a row that ended without progress.", float64(state.WithoutProgress))
-	one("capstan_training_goodput_ratio", "gauge", "Share of the time since the first attempt that was spent on steps that were kept.", float64(state.GoodputPercent)/100)
+	one("capstan_training_steps_per_second", "Speed over the last two minutes.", state.Progress.StepsPerSecond)
+	one("capstan_training_missing_members", "Pods of the run that are not connected.", float64(len(state.Missing)))
+	one("capstan_training_attempts_without_progress", "Attempts in a row that ended without progress.", float64(state.WithoutProgress))
+	one("capstan_training_goodput_ratio", "Share of the time since the first attempt that was spent on steps that were kept.", float64(state.GoodputPercent)/100)
 	if c := state.Checkpoint; c != nil {
-		one("capstan_training_checkpoint_step", "gauge", "Step of the newest complete checkpoint.", float64(c.Step))
-		one("capstan_training_checkpoint_age_seconds", "gauge", "Age of the newest complete checkpoint.", max(0, now.Sub(c.At).Seconds()))
+		one("capstan_training_checkpoint_step", "Step of the newest complete checkpoint.", float64(c.Step))
+		one("capstan_training_checkpoint_age_seconds", "Age of the newest complete checkpoint.", max(0, now.Sub(c.At).Seconds()))
 	}
 	return b.String()
 }

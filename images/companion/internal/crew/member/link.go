@@ -69,7 +69,7 @@ func (l *link) send(m protocol.Message) {
 func (l *link) close() {
 	_ = l.conn.Close()
 	go func() {
-		for range l.in { //nolint:revive // Nobody else reads it any more.
+		for range l.in { // Its end ends the reader.
 		}
 	}()
 }

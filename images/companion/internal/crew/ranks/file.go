@@ -49,7 +49,7 @@ func (f *reading) follow(each func(line []byte)) {
 	}
 	if f.read-f.punched >= punchEvery {
 		// A file system that cannot do it keeps the space.
-		_ = syscall.Fallocate(int(f.file.Fd()), fallocPunch, f.punched, f.read-f.punched) //nolint:gosec // Descriptors are small.
+		_ = syscall.Fallocate(int(f.file.Fd()), fallocPunch, f.punched, f.read-f.punched)
 		f.punched = f.read
 	}
 }

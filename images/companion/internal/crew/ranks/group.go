@@ -92,7 +92,7 @@ func Start(k *Keeper, l Launch) *Group {
 			default: // The first ones are enough.
 			}
 		}
-		cmd := exec.Command(l.Command[0], l.Command[1:]...) //nolint:gosec // It is what the user wants to run.
+		cmd := exec.Command(l.Command[0], l.Command[1:]...)
 		cmd.Env = append(os.Environ(), l.Environment(number, file)...)
 		to := &pass{to: shared}
 		if l.Processes > 1 {

@@ -16,7 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/watch"
 )
 
-// How a rank ended.
+// An Exit is how a rank ended.
 type Exit struct {
 	// Code of a program that ended by itself, or -1.
 	Code int

@@ -5,6 +5,7 @@
 package ranks
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,7 +89,7 @@ func (k *Keeper) bury() bool {
 	defer k.mu.Unlock()
 	var status syscall.WaitStatus
 	pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-	if err == syscall.EINTR { //nolint:errorlint // System calls return it as it is.
+	if err == syscall.EINTR {
 		return true
 	}
 	if err != nil || pid <= 0 {
@@ -120,7 +121,7 @@ func children() []int {
 			continue // It has ended since.
 		}
 		// The name in parentheses may have spaces and parentheses of its own.
-		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+		fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" || fields[1] != strconv.Itoa(os.Getpid()) {
 			continue
 		}
