@@ -15,9 +15,6 @@ import (
 	contract "github.com/capstan-dev/capstan/apis/crew"
 )
 
-// trainer is one of the small programs that this binary plays as a rank.
-func trainer(string) int { return 0 }
-
 // complete is the pattern of the demo's trainer.
 const complete = "attempt-*-step-*/manifest.json"
 
@@ -84,5 +81,55 @@ func TestFaultsOfRanks(t *testing.T) {
 			start := r.at("attempt begins", 1, r.all()...).Sub(r.at("stopped", 0, r.all()...))
 			t.Logf("all ranks stopped %s after the fault was known, all started %s later", stop, start)
 		})
+	}
+}
+
+func TestLostPods(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		spares int
+		lost   int
+		again  bool
+	}{
+		"Member":      {reason: "Others wait for a pod that is lost, and continue with the one that comes back.", lost: 1, again: true},
+		"Spare":       {reason: "A spare takes over without the lost pod.", lost: 1, spares: 1},
+		"Coordinator": {reason: "A coordinator that comes back continues after the attempt that members know.", lost: 0, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := contract.Plan{Workers: 2, Spares: tc.spares, Checkpoints: &contract.Checkpoints{Complete: complete}}
+			r := newRig(t, plan, demo(t, "--steps=60", "--step=20ms", "--every=10")...)
+			r.begin(r.all()...)
+			r.until("a checkpoint", 30*time.Second, func(s contract.State) bool { return s.Checkpoint != nil })
+			r.kill(tc.lost)
+			if tc.again {
+				r.begin(tc.lost)
+			}
+			for _, index := range r.all() {
+				if index == tc.lost && !tc.again {
+					continue
+				}
+				if code := r.code(index, 60*time.Second); code != contract.ExitDone {
+					t.Errorf("%s\npod %d ended with %d", tc.reason, index, code)
+				}
+			}
+			r.exact()
+			if s := r.last(); s.Phase != contract.PhaseSucceeded || s.Attempt != 1 {
+				t.Errorf("%s\nlast words: %+v", tc.reason, s)
+			}
+		})
+	}
+}
+
+func TestWrongArgument(t *testing.T) {
+	r := newRig(t, contract.Plan{Workers: 2}, demo(t, "--learning-rate=fast")...)
+	r.begin(r.all()...)
+	for _, index := range r.all() {
+		if code := r.code(index, 30*time.Second); code != contract.ExitFailed {
+			t.Errorf("pod %d ended with %d, want %d", index, code, contract.ExitFailed)
+		}
+	}
+	s := r.last()
+	if s.Phase != contract.PhaseFailed || s.Attempt != 2 || s.LastFault.Class != contract.ClassUser || !strings.Contains(s.Message, "unknown flag --learning-rate") {
+		t.Errorf("last words: %+v, want three attempts and the last lines", s)
 	}
 }

@@ -34,10 +34,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "companion":
 		os.Exit(companion())
-	case "":
-		os.Exit(m.Run())
 	default:
-		os.Exit(trainer(os.Getenv(role)))
+		os.Exit(m.Run())
 	}
 }
 
@@ -63,9 +61,6 @@ func companion() int {
 		panic(err)
 	}
 	host := func(index int) string { return net + strconv.Itoa(index+1) }
-	if err := os.Setenv(role, os.Getenv("RIG_TRAINER")); err != nil {
-		panic(err)
-	}
 	code, words := crew.Run(ctx, crew.Config{
 		Plan: plan, Index: index, Command: os.Args[1:], Host: host, Address: host(index), Scratch: os.Getenv("RIG_SCRATCH"), Out: os.Stdout,
 		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)), Memory: ranks.Memory{Root: filepath.Join(dir, "cgroup")}, WaitLimit: waitLimit,
@@ -171,7 +166,7 @@ func (r *rig) begin(indexes ...int) {
 		p := &pod{out: &safeBuffer{}, log: &safeBuffer{}, done: make(chan struct{})}
 		p.cmd = exec.Command(os.Args[0], r.command...)
 		p.cmd.Env = append(os.Environ(), role+"=companion", "RIG_DIR="+r.dir, "RIG_NET="+r.net, "RIG_INDEX="+strconv.Itoa(index),
-			"RIG_SCRATCH="+filepath.Join(r.dir, scratch), "RIG_TRAINER="+r.trainer, "RIG_PATIENCE="+r.waitLimit.String())
+			"RIG_SCRATCH="+filepath.Join(r.dir, scratch), "RIG_PATIENCE="+r.waitLimit.String())
 		p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
 		// Ranks that outlive their companion would keep these pipes.
 		p.cmd.WaitDelay = 5 * time.Second

@@ -104,9 +104,9 @@ type Machine struct {
 	phase phase
 	peers map[int]*peer
 	lost  map[int]time.Time // since when members are missing
-	// strangers have not been heard since this coordinator began.
-	strangers map[int]bool
-	ledger    protocol.Ledger
+	// unheard have not been heard since this coordinator began.
+	unheard map[int]bool
+	ledger  protocol.Ledger
 	// attempt that runs or ran last under this coordinator.
 	attempt *attempt
 	// inherited is the furthest step of an attempt that an earlier coordinator began, while the attempt is not judged. -1: there is none.
@@ -144,11 +144,11 @@ const (
 // New machine for a plan.
 func New(plan crew.Plan, now time.Time) *Machine {
 	m := &Machine{
-		plan: WithDefaults(plan), begun: now, peers: map[int]*peer{}, lost: map[int]time.Time{}, strangers: map[int]bool{}, restarts: map[crew.Class]int{},
+		plan: WithDefaults(plan), begun: now, peers: map[int]*peer{}, lost: map[int]time.Time{}, unheard: map[int]bool{}, restarts: map[crew.Class]int{},
 		ledger: protocol.Ledger{Attempt: -1}, inherited: -1,
 	}
 	for index := range m.plan.Size() {
-		m.lost[index], m.strangers[index] = now, true
+		m.lost[index], m.unheard[index] = now, true
 	}
 	return m
 }
@@ -211,7 +211,7 @@ func (m *Machine) proceed(now time.Time) []Action {
 // ready reports whether an attempt can begin: there are enough members without ranks, and no other member can have any.
 func (m *Machine) ready(now time.Time) bool {
 	// The ranks of members that a coordinator before this one had are gone when their lease is.
-	if len(m.strangers) > 0 && now.Before(m.begun.Add(protocol.Lost)) {
+	if len(m.unheard) > 0 && now.Before(m.begun.Add(protocol.Lost)) {
 		return false
 	}
 	if p, ok := m.peers[0]; ok && p.leaving {

@@ -83,7 +83,7 @@ func (m *Machine) greet(now time.Time, c Conn, msg protocol.Message) []Action {
 	p := &peer{conn: c, heard: now, idle: true}
 	m.peers[msg.Index] = p
 	delete(m.lost, msg.Index)
-	delete(m.strangers, msg.Index)
+	delete(m.unheard, msg.Index)
 	if m.phase == ended {
 		return append(actions, m.verdict(msg.Index))
 	}
