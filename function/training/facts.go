@@ -81,6 +81,8 @@ func gather(r compose.Request) (*facts, error) {
 		m.Ledgers = append(m.Ledgers, compose.TextOf(o, "metadata", "annotations", names.AnnotationLedger))
 	}
 	if o := r.Observed[names.Run]; o != nil {
+		m.Revision = compose.TextOf(o, "metadata", "annotations", names.AnnotationRevision)
+		m.Rerun = compose.TextOf(o, "metadata", "annotations", names.AnnotationRerun)
 		m.Number = int32(compose.NumberOf(o, 0, "spec", "forProvider", "number")) //nolint:gosec // The API server keeps it in an int32.
 	}
 	f.remembered = runs.Recall(m)

@@ -110,13 +110,13 @@ type runSpec struct {
 	ForProvider observev1alpha1.RunParameters `json:"forProvider"`
 }
 
-// run observes the present or last run.
+// run observes the present or last run, and keeps notes of the ledger.
 func run(d *compose.Draft, p *pass) {
 	if p.ledger.Run == 0 || !p.available(observev1alpha1.RunGroupVersionKind, names.Run) {
 		return
 	}
 	apiVersion, kind := observev1alpha1.RunGroupVersionKind.ToAPIVersionAndKind()
-	d.Offer(names.Run, compose.NewManifest(apiVersion, kind, p.Metadata(p.Crew()), runSpec{
+	d.Offer(names.Run, compose.NewManifest(apiVersion, kind, p.Metadata(p.Crew()).WithAnnotations(p.notes()), runSpec{
 		ForProvider: observev1alpha1.RunParameters{Job: p.Job(p.ledger.Run), Number: p.ledger.Run},
 	}))
 }
@@ -156,16 +156,21 @@ func runObjects(d *compose.Draft, p *pass) error {
 		WithData(map[string]string{crew.PlanFile: text}))
 	config(d, p)
 	deviceClaim(d, p)
-	annotations := map[string]string{names.AnnotationRevision: l.Revision}
-	if l.Rerun != "" {
-		annotations[names.AnnotationRerun] = l.Rerun
-	}
 	d.Require(resource, applybatchv1.Job(p.Job(l.Run), p.Namespace).
 		WithLabels(p.RunLabels(l.Run)).
 		WithLabels(in.QueueLabels()).
-		WithAnnotations(annotations).
+		WithAnnotations(p.notes()).
 		WithSpec(in.JobSpec(plan)))
 	return nil
+}
+
+// notes of the ledger that a Job and the Run keep, should the ledger be lost.
+func (p *pass) notes() map[string]string {
+	notes := map[string]string{names.AnnotationRevision: p.ledger.Revision}
+	if p.ledger.Rerun != "" {
+		notes[names.AnnotationRerun] = p.ledger.Rerun
+	}
+	return notes
 }
 
 // mountedBy reports whether pods of a run mount an object, by its name within the composition. Pods that start again mount it again.

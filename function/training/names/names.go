@@ -37,9 +37,9 @@ const (
 	LabelTraining = "capstan.dev/training"
 	// LabelRun has the number of a run, on its Job, plan and pods.
 	LabelRun = "capstan.dev/run"
-	// AnnotationRevision is, on a Job, the hash of everything of the spec that reaches its pods.
+	// AnnotationRevision is, on a Job and the Run, the hash of everything of the spec that reaches its pods.
 	AnnotationRevision = "capstan.dev/revision"
-	// AnnotationRerun is, on a Job, the last request to start again that was carried out when it was made.
+	// AnnotationRerun is, on a Job and the Run, the last request to start again that was carried out.
 	AnnotationRerun = "capstan.dev/rerun"
 	// AnnotationLedger holds, on the Service, what is remembered of the runs.
 	AnnotationLedger = "capstan.dev/ledger"

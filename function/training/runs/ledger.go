@@ -122,8 +122,9 @@ type Memory struct {
 	Ledgers []string
 	// Jobs that are observed, by the number of their run.
 	Jobs map[int32]Job
-	// Number of the run that the Run observes, and what it reports.
-	Number int32
+	// Number of the run that the Run observes, what its annotations keep of the ledger, and what it reports.
+	Number          int32
+	Revision, Rerun string
 	Report observev1alpha1.RunObservation
 }
 
@@ -138,7 +139,7 @@ func Recall(m Memory) Ledger {
 	}
 	known := l.Run
 	if m.Number > l.Run {
-		l = Ledger{Seq: l.Seq, Run: m.Number, State: Active, Seen: true, Rerun: l.Rerun, History: l.History}
+		l = Ledger{Seq: l.Seq, Run: m.Number, State: Active, Seen: true, Revision: m.Revision, Rerun: m.Rerun, History: l.History}
 		switch {
 		case m.Report.Number != m.Number:
 		case m.Report.Phase == "Succeeded":
