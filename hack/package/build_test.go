@@ -113,6 +113,7 @@ func TestBuild(t *testing.T) {
 				"CustomResourceDefinition providerconfigs.capstan.dev",
 				"CustomResourceDefinition providerconfigusages.capstan.dev",
 				"CustomResourceDefinition registeredmodels.registry.capstan.dev",
+				"CustomResourceDefinition runs.observe.capstan.dev",
 				"CustomResourceDefinition topologies.observe.capstan.dev",
 				"CustomResourceDefinition volumeclaims.storage.capstan.dev",
 			},
