@@ -168,10 +168,15 @@ func TestTransitions(t *testing.T) {
 			then:    state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
 		},
 		"PodsLostTooOften": {
-			reason:  "not more often than the spec allows",
-			happens: func(w *world) { w.edit("{retry: {runs: 0}}"); w.settle(); w.kubernetes(podsLost); w.report("{phase: Recovering}") },
-			before:  state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/RunsLost", 1},
-			then:    state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/RunsLost", 1},
+			reason: "not more often than the spec allows",
+			happens: func(w *world) {
+				w.edit("{retry: {runs: 0}}")
+				w.settle()
+				w.kubernetes(podsLost)
+				w.report("{phase: Recovering}")
+			},
+			before: state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/RunsLost", 1},
+			then:   state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/RunsLost", 1},
 		},
 		"TooLong": {
 			reason:  "a deadline ends the Training",
@@ -192,6 +197,15 @@ func TestTransitions(t *testing.T) {
 			reason: "after five minutes another run follows",
 			happens: func(w *world) {
 				w.report(`{phase: Recovering, attempt: 1, missing: [{index: 2, since: "2026-11-20T12:00:00Z"}]}`)
+				w.now = w.now.Add(5 * time.Minute)
+			},
+			before: state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+		"CoordinatorLost": {
+			reason: "no spare replaces the coordinator",
+			happens: func(w *world) {
+				w.report(`{phase: Recovering, attempt: 1, missing: [{index: 0, since: "2026-11-20T12:00:00Z"}]}`)
 				w.now = w.now.Add(5 * time.Minute)
 			},
 			before: state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},

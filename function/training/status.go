@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-dev/capstan/apis/crew"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -54,7 +55,7 @@ func (p *pass) phaseOfRun() v1alpha1.TrainingPhase {
 		return v1alpha1.TrainingQueued
 	case reported == nil, !p.ledger.Began:
 		return v1alpha1.TrainingStarting
-	case reported.Phase == "Recovering", reported.Phase == "Gathering":
+	case reported.Phase == string(crew.PhaseRecovering), reported.Phase == string(crew.PhaseGathering):
 		return v1alpha1.TrainingRecovering
 	default:
 		return v1alpha1.TrainingRunning

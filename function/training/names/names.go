@@ -10,6 +10,7 @@ import (
 
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -34,9 +35,9 @@ const (
 	labelName      = "app.kubernetes.io/name"
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	// LabelTraining selects the pods of all runs.
-	LabelTraining = "capstan.dev/training"
+	LabelTraining = crew.LabelTraining
 	// LabelRun has the number of a run, on its Job, plan and pods.
-	LabelRun = "capstan.dev/run"
+	LabelRun = crew.LabelRun
 	// AnnotationRevision is, on a Job and the Run, the hash of everything of the spec that reaches its pods.
 	AnnotationRevision = "capstan.dev/revision"
 	// AnnotationRerun is, on a Job and the Run, the last request to start again that was carried out.

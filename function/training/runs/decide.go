@@ -72,7 +72,7 @@ func (d *decision) observe() {
 	case !d.l.Seen:
 		d.l.Seen, d.l.Started = true, j.Created
 	}
-	if r := d.f.Report; r != nil && r.Phase == "Running" {
+	if r := d.f.Report; r != nil && r.Phase == phaseRunning {
 		d.l.Began = true
 	}
 	switch {
@@ -106,7 +106,7 @@ func (d *decision) failed(j Job) {
 // words of a crew that gave up, and whether it has spoken.
 func (f Facts) words() (string, bool) {
 	r := f.Report
-	if r == nil || r.Phase != "Failed" {
+	if r == nil || r.Phase != phaseFailed {
 		return "", false
 	}
 	message := r.Message
@@ -148,7 +148,7 @@ func (d *decision) act() {
 // active run: whether it can go on.
 func (d *decision) active(pending bool) {
 	j, exists := d.f.Jobs[d.l.Run]
-	since, lost := d.f.lost()
+	at, lost := d.f.lost()
 	switch {
 	case !exists:
 		// It is not made yet, so that it is made as the spec is now.
@@ -165,10 +165,11 @@ func (d *decision) active(pending bool) {
 		d.l.Revision = d.f.Revision // It was lost together with the ledger.
 	case d.l.Revision != d.f.Revision:
 		d.end(OutcomeEdited, "the spec was edited")
-	case lost && !d.f.Now.Before(since.Add(memberLost)):
-		d.lose(fmt.Sprintf("pod %d is missing for more than %v, and no spare replaces it", d.f.Report.Missing[0].Index, memberLost))
+	case lost && !d.f.Now.Before(at.since.Add(memberLost)):
+		d.lose(fmt.Sprintf("pod %d is missing for more than 5 minutes, and no spare replaces it", at.index))
+		d.l.Stopped = at.stopped
 	case lost:
-		d.due(since.Add(memberLost))
+		d.due(at.since.Add(memberLost))
 	case !d.l.Began && !j.Suspended && j.Started != nil:
 		until := j.Started.Add(d.f.StartWithin)
 		if d.f.Now.Before(until) {
@@ -200,7 +201,7 @@ func (d *decision) next() {
 // coordinator had stopped all ranks, and a pod on a node that is gone ends only when the node is back or deleted.
 func (d *decision) fenced() bool {
 	j, exists := d.f.Jobs[d.l.Run]
-	if d.l.Next != OutcomeLost || len(d.f.Jobs) != 1 || !exists || !j.Deleting || d.l.Ended == nil {
+	if d.l.Next != OutcomeLost || !d.l.Stopped || len(d.f.Jobs) != 1 || !exists || !j.Deleting || d.l.Ended == nil {
 		return false
 	}
 	until := d.l.Ended.Add(d.f.Grace + time.Minute)

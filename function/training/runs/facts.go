@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/crew"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
@@ -52,6 +53,15 @@ type Job struct {
 	Reason, Message  string
 }
 
+// Phases that a Run reports.
+const (
+	phaseGathering  = string(crew.PhaseGathering)
+	phaseRunning    = string(crew.PhaseRunning)
+	phaseRecovering = string(crew.PhaseRecovering)
+	phaseSucceeded  = string(crew.PhaseSucceeded)
+	phaseFailed     = string(crew.PhaseFailed)
+)
+
 // Reasons that Kubernetes fails a Job for.
 const (
 	reasonPolicy   = "PodFailurePolicy" // The crew gave up.
@@ -64,19 +74,33 @@ const memberLost = 5 * time.Minute
 // ended reports whether a Job has ended by itself.
 func (j Job) ended() bool { return j.Complete || j.Failed }
 
-// lost is since when more members are missing than there are spares. A crew that has not begun is not complete yet. Only a coordinator
-// that has stopped all ranks because of it reports missing members in these phases.
-func (f Facts) lost() (since time.Time, ok bool) {
+// A loss of members of a crew that has begun.
+type loss struct {
+	since time.Time
+	// index of a member that is missing.
+	index int32
+	// stopped reports that a coordinator has stopped all ranks because of it.
+	stopped bool
+}
+
+// lost is what the crew cannot go on without: its coordinator, which no spare replaces, or more members than there are spares.
+func (f Facts) lost() (loss, bool) {
 	r := f.Report
-	if r == nil || !f.Ledger.Began || (r.Phase != "Recovering" && r.Phase != "Gathering") || len(r.Missing) <= f.Spares {
-		return time.Time{}, false
+	if r == nil || !f.Ledger.Began || (r.Phase != phaseRecovering && r.Phase != phaseGathering) {
+		return loss{}, false
 	}
-	times := make([]time.Time, 0, len(r.Missing))
-	for _, m := range r.Missing {
-		times = append(times, m.Since.Time)
+	missing := slices.Clone(r.Missing)
+	slices.SortFunc(missing, func(a, b observev1alpha1.RunMember) int { return a.Since.Compare(b.Since.Time) })
+	for _, m := range missing {
+		if m.Index == 0 {
+			return loss{since: m.Since.Time}, true
+		}
 	}
-	slices.SortFunc(times, time.Time.Compare)
-	return times[f.Spares], true
+	if len(missing) <= f.Spares {
+		return loss{}, false
+	}
+	m := missing[f.Spares]
+	return loss{since: m.Since.Time, index: m.Index, stopped: true}, true
 }
 
 // step that the run reached.

@@ -76,6 +76,8 @@ type Ledger struct {
 	// Ended is when the run was over, and Next why.
 	Ended *time.Time `json:"ended,omitempty"`
 	Next  Outcome    `json:"next,omitempty"`
+	// Stopped reports that a coordinator had stopped all ranks before the run was over.
+	Stopped bool `json:"stopped,omitempty"`
 	// NotBefore is when the next run may begin.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
 	// Rerun is the id of the last request to start again that was carried out.
@@ -125,7 +127,7 @@ type Memory struct {
 	// Number of the run that the Run observes, what its annotations keep of the ledger, and what it reports.
 	Number          int32
 	Revision, Rerun string
-	Report observev1alpha1.RunObservation
+	Report          observev1alpha1.RunObservation
 }
 
 // Recall what is remembered. Where ledgers were lost, the labels of a Job and the Run still know that there was a run, and how it ended:
@@ -142,9 +144,9 @@ func Recall(m Memory) Ledger {
 		l = Ledger{Seq: l.Seq, Run: m.Number, State: Active, Seen: true, Revision: m.Revision, Rerun: m.Rerun, History: l.History}
 		switch {
 		case m.Report.Number != m.Number:
-		case m.Report.Phase == "Succeeded":
+		case m.Report.Phase == phaseSucceeded:
 			l.State = Succeeded
-		case m.Report.Phase == "Failed":
+		case m.Report.Phase == phaseFailed:
 			l.State, l.Reason, l.Message = Failed, reasonProgram, cut(m.Report.Message, maxMessage)
 		}
 	}
