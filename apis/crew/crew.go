@@ -52,7 +52,7 @@ const (
 	ExitFailed = 64
 	// ExitUnfit: this pod cannot run ranks any more, for instance because its processes do not end. Another pod can.
 	ExitUnfit = 65
-	// ExitEnded: the pod was asked to go, by SIGTERM.
+	// ExitEnded: SIGTERM ended the pod.
 	ExitEnded = 143
 )
 
@@ -98,7 +98,7 @@ type Plan struct {
 	Watch Watch `json:"watch,omitempty"`
 	// Retry limits the attempts.
 	Retry Retry `json:"retry,omitempty"`
-	// GraceSeconds is how long ranks have between SIGTERM and SIGKILL when the pod is asked to go. Default: 30.
+	// GraceSeconds is how long ranks have between SIGTERM and SIGKILL when the pod has to go. Default: 30.
 	GraceSeconds int `json:"graceSeconds,omitempty"`
 }
 

@@ -16,6 +16,11 @@
 //
 //	companion hold --upstream=reco-slot-live.demo.svc:80 --analysis=reco --namespace=demo
 //
+// As the first process of the pods of a Training it starts the ranks, all together, and again after a fault; it comes there by install:
+//
+//	companion install --to=/capstan/bin
+//	companion crew -- python train.py
+//
 // And for people and pipelines it prints a model's digest:
 //
 //	companion digest ./model
@@ -23,6 +28,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -39,11 +45,13 @@ import (
 var version = "unknown"
 
 type cli struct {
-	Fetch  fetchCmd  `cmd:"" help:"Download a model onto a volume, unless it is there, and verify it."`
-	Verify verifyCmd `cmd:"" help:"Verify a model that is there."`
-	WarmUp warmUpCmd `cmd:"" help:"Send requests to a server until it is warm, and report whether it is." name:"warm-up"`
-	Hold   holdCmd   `cmd:"" help:"Hold requests for an Algorithm that is asleep, and wake it."`
-	Digest digestCmd `cmd:"" help:"Print the digest of a model in a folder."`
+	Fetch   fetchCmd   `cmd:"" help:"Download a model onto a volume, unless it is there, and verify it."`
+	Verify  verifyCmd  `cmd:"" help:"Verify a model that is there."`
+	WarmUp  warmUpCmd  `cmd:"" help:"Send requests to a server until it is warm, and report whether it is." name:"warm-up"`
+	Hold    holdCmd    `cmd:"" help:"Hold requests for an Algorithm that is asleep, and wake it."`
+	Crew    crewCmd    `cmd:"" help:"Run the ranks of a training in this pod, together with those in other pods."`
+	Install installCmd `cmd:"" help:"Copy this program into a folder."`
+	Digest  digestCmd  `cmd:"" help:"Print the digest of a model in a folder."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }
@@ -64,9 +72,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	log := slog.New(slog.NewJSONHandler(stderr, nil))
 	var c cli
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("companion"), kong.Description("Fetches models and warms servers up."),
+	parser, err := kong.New(&c, kong.Name("companion"), kong.Description("Fetches models, warms servers up, and runs trainings."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)), kong.Bind(log))
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)), kong.Bind(log, &c))
 	if err != nil {
 		return die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))
 	}
@@ -80,9 +88,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		})
 	}
 	err = command.Run()
+	var ended exitError
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &ended):
+		return ended.code
 	case ctx.Err() != nil:
 		log.Info("ended by a signal")
 		return interrupted
@@ -94,10 +105,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 func die(stderr io.Writer, file string, err error) int {
 	words := failure.LastWords(err)
 	_, _ = fmt.Fprintln(stderr, words)
-	// The kubelet makes the file. Outside of pods there is none, and no need for one.
+	leave(file, []byte(words))
+	return 1
+}
+
+// leave last words. The kubelet makes the file. Outside of pods there is none, and no need for one.
+func leave(file string, words []byte) {
 	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_TRUNC, 0); err == nil { //nolint:gosec // It was named to us.
-		_, _ = f.WriteString(words)
+		_, _ = f.Write(words)
 		_ = f.Close()
 	}
-	return 1
 }
