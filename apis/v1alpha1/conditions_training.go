@@ -30,9 +30,9 @@ const (
 	// set spec.rerun.id to start again.
 	ReasonProgramFailed xpv2.ConditionReason = "ProgramFailed"
 	// ReasonRunsLost: as many runs as spec.retry.runs allows were lost without progress, because pods or their nodes were. The message
-	// says how the last one was lost. Mend it, and set spec.rerun.id to start again.
+	// says how the last one was lost. Correct it, and set spec.rerun.id to start again.
 	ReasonRunsLost xpv2.ConditionReason = "RunsLost"
-	// ReasonDeadlineExceeded: a run took longer than spec.deadline. Raise it, or set spec.rerun.id to go on from the newest checkpoint.
+	// ReasonDeadlineExceeded: a run took longer than spec.deadline. Raise it, or set spec.rerun.id to continue from the newest checkpoint.
 	ReasonDeadlineExceeded xpv2.ConditionReason = "DeadlineExceeded"
 )
 

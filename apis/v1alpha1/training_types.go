@@ -7,8 +7,8 @@ import (
 )
 
 // A Training runs a program that trains a model on one or more workers until it is done. All ranks start together and find each other by
-// the variables of torchrun. After a fault they all start again in their pods, from the newest checkpoint. What cannot be mended that way
-// becomes another run, with other pods, or ends the Training with the last lines of its log in the status.
+// the variables of torchrun. After a fault they all start again in their pods, from the newest checkpoint. When that does not help, another
+// run with other pods follows, or the Training ends with the last lines of its log in the status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -175,7 +175,7 @@ type TrainingSpec struct {
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// GracePeriod is the time that ranks have to write a checkpoint when their pod is asked to go, from 1s to 1h. A change begins another
+	// GracePeriod is the time that ranks have to write a checkpoint when their pod has to end, from 1s to 1h. A change begins another
 	// run. Default: 30s.
 	//
 	// +kubebuilder:default="30s"

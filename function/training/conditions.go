@@ -70,7 +70,7 @@ func (p *pass) progressing() xpv2.Condition {
 	case v1alpha1.TrainingRestarting:
 		return not(fmt.Sprintf("run %d follows once the pods of run %d are gone: %s", l.Run+1, l.Run, p.why()))
 	case v1alpha1.TrainingSuspended:
-		return not("spec.suspend is set: remove it to go on from the newest checkpoint")
+		return not("spec.suspend is set: remove it to continue from the newest checkpoint")
 	case v1alpha1.TrainingSucceeded:
 		return not(fmt.Sprintf("run %d succeeded. To train again, set another spec.rerun.id", l.Run))
 	case v1alpha1.TrainingFailed:
@@ -128,9 +128,9 @@ func (p *pass) succeeded() xpv2.Condition {
 func remedy(reason xpv2.ConditionReason) string {
 	switch reason {
 	case v1alpha1.ReasonRunsLost:
-		return "Mend what lost it, and set another spec.rerun.id"
+		return "Correct what lost it, and set another spec.rerun.id"
 	case v1alpha1.ReasonDeadlineExceeded:
-		return "Raise spec.deadline, or set another spec.rerun.id to go on from the newest checkpoint"
+		return "Raise spec.deadline, or set another spec.rerun.id to continue from the newest checkpoint"
 	default:
 		return "Correct the spec or the image, or set another spec.rerun.id to start again"
 	}

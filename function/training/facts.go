@@ -92,7 +92,7 @@ func gather(r compose.Request) (*facts, error) {
 	return f, nil
 }
 
-// ours reports whether an object belongs to this Training: a Job of that name may be somebody else's.
+// ours reports whether an object belongs to this Training: another client may have made a Job of that name.
 func (f *facts) ours(o compose.Object) bool {
 	return compose.TextOf(o, "metadata", "labels", names.LabelTraining) == f.Name
 }

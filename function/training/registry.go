@@ -26,7 +26,7 @@ const placeholderRun = "{run}"
 type registration struct {
 	// asked reports whether the spec asks for one, and due whether there is a result.
 	asked, due bool
-	// version that the registry gave the result, or "", and moved whether the alias is on it, or none was asked for.
+	// version that the registry gave the result, or "", and moved whether the alias is on it, or the spec names none.
 	version string
 	moved   bool
 	// failure in the words of the provider.

@@ -77,7 +77,7 @@ func ranksRun(ns, name string, run, attempt int32) func(context.Context) error {
 // crewOf a Training: the UIDs of its pods that have not ended, by their names.
 func crewOf(ctx context.Context, ns, name string) (map[string]string, error) {
 	var pods corev1.PodList
-	if err := k8s.List(ctx, &pods, client.InNamespace(ns), client.MatchingLabels{crew.LabelTraining: name}); err != nil {
+	if err := kube.List(ctx, &pods, client.InNamespace(ns), client.MatchingLabels{crew.LabelTraining: name}); err != nil {
 		return nil, err
 	}
 	uids := map[string]string{}
@@ -130,7 +130,7 @@ func TestTraining(t *testing.T) {
 		for name, uid := range before {
 			if strings.HasPrefix(name, "fraud-r1-"+index+"-") {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
-				if err := k8s.Delete(t.Context(), pod); err != nil {
+				if err := kube.Delete(t.Context(), pod); err != nil {
 					t.Fatalf("cannot delete pod %s with UID %s: %v", name, uid, err)
 				}
 			}

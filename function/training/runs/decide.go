@@ -85,7 +85,7 @@ func (d *decision) observe() {
 	}
 }
 
-// failed Job: the crew gave up, the time is over, or pods were lost.
+// failed Job: the crew stopped for good, the time is over, or pods were lost.
 func (d *decision) failed(j Job) {
 	switch words, spoken := d.f.words(); {
 	case j.Reason == reasonDeadline:
@@ -93,7 +93,7 @@ func (d *decision) failed(j Job) {
 	case j.Reason != reasonPolicy:
 		d.lose(fmt.Sprintf("Kubernetes ended the Job: %s", strings.TrimSuffix(cmp.Or(j.Message, j.Reason), ".")))
 	case spoken || d.l.Ended != nil && !d.f.Now.Before(d.l.Ended.Add(lastWords)):
-		d.finish(Failed, reasonProgram, cmp.Or(words, "the crew gave up, and its reason is not known: read the logs of the pods"))
+		d.finish(Failed, reasonProgram, cmp.Or(words, "the crew stopped for good, and its reason is not known: read the logs of the pods"))
 	case d.l.Ended == nil:
 		// What the coordinator says about it is on its way.
 		d.l.Ended = new(d.f.Now)
@@ -103,7 +103,7 @@ func (d *decision) failed(j Job) {
 	}
 }
 
-// words of a crew that gave up, and whether it has spoken.
+// words of a crew that stopped for good, and whether it has spoken.
 func (f Facts) words() (string, bool) {
 	r := f.Report
 	if r == nil || r.Phase != phaseFailed {
@@ -145,7 +145,7 @@ func (d *decision) act() {
 	}
 }
 
-// active run: whether it can go on.
+// active run: whether it can continue.
 func (d *decision) active(pending bool) {
 	j, exists := d.f.Jobs[d.l.Run]
 	at, lost := d.f.lost()
@@ -177,7 +177,7 @@ func (d *decision) active(pending bool) {
 			return
 		}
 		d.end(OutcomeNotStarted, fmt.Sprintf("not all ranks ran within %v", d.f.StartWithin))
-		d.l.NotBefore = new(d.f.Now.Add(patience(d.f.Name, d.l.Run)))
+		d.l.NotBefore = new(d.f.Now.Add(pause(d.f.Name, d.l.Run)))
 	}
 }
 
@@ -266,8 +266,8 @@ func (d *decision) record(why Outcome, message string) {
 
 func (d *decision) due(at time.Time) { d.deadlines = append(d.deadlines, at) }
 
-// patience before a run that did not start is tried again: 1 to 10 minutes, not the same for two Trainings that wait for each other.
-func patience(name string, run int32) time.Duration {
+// pause before a run that did not start is tried again: 1 to 10 minutes, not the same for two Trainings that wait for each other.
+func pause(name string, run int32) time.Duration {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintf(h, "%s/%d", name, run)
 	return time.Minute + time.Duration(h.Sum32()%540)*time.Second

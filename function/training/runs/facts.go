@@ -28,7 +28,7 @@ type Facts struct {
 	// Report about the run of the ledger, or nil.
 	Report *observev1alpha1.RunObservation
 
-	// Accepted reports whether the spec can be carried out. If not, what runs goes on, and nothing else begins.
+	// Accepted reports whether the spec can be carried out. If not, what runs continues, and nothing else begins.
 	Accepted bool
 
 	// Revision that the spec asks for, and its other fields.
@@ -64,7 +64,7 @@ const (
 
 // Reasons that Kubernetes fails a Job for.
 const (
-	reasonPolicy   = "PodFailurePolicy" // The crew gave up.
+	reasonPolicy   = "PodFailurePolicy" // The crew stopped for good.
 	reasonDeadline = "DeadlineExceeded"
 )
 
@@ -83,7 +83,7 @@ type loss struct {
 	stopped bool
 }
 
-// lost is what the crew cannot go on without: its coordinator, which no spare replaces, or more members than there are spares.
+// lost is what the crew cannot continue without: its coordinator, which no spare replaces, or more members than there are spares.
 func (f Facts) lost() (loss, bool) {
 	r := f.Report
 	if r == nil || !f.Ledger.Began || (r.Phase != phaseRecovering && r.Phase != phaseGathering) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runs decides which run of a Training there is: whether it goes on, ends, or is followed by another. It is pure. Values go in one
+// Package runs decides which run of a Training there is: whether it continues, ends, or is followed by another. It is pure. Values go in one
 // direction: what is remembered (Ledger), what is observed (Facts), and what follows (Decision).
 package runs
 
