@@ -3,6 +3,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -37,8 +38,17 @@ func newCache(mgr ctrl.Manager) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the cache of pods: %w", err)
 	}
+	// A Run must not go through all pods of its namespace each time.
+	if err := c.IndexField(context.Background(), &corev1.Pod{}, byJob, jobOf); err != nil {
+		return nil, fmt.Errorf("cannot index pods by their Job: %w", err)
+	}
 	return c, nil
 }
+
+// byJob is the index of pods by their Job.
+const byJob = "job"
+
+func jobOf(o client.Object) []string { return []string{o.GetLabels()[batchv1.JobNameLabel]} }
 
 // slim leaves of a pod what facts are made of. The text of a container that ended is bounded as Kubernetes bounds it.
 func slim(o any) (any, error) {

@@ -170,9 +170,9 @@ func TestNobodyIsAsked(t *testing.T) {
 	}
 }
 
-// withEvents is a client that can select events of Jobs.
+// withEvents is a client that can select pods by their Job, and events of Jobs.
 func withEvents(all ...client.Object) client.WithWatch {
-	b := fake.NewClientBuilder().WithObjects(all...).WithStatusSubresource(&corev1.Pod{})
+	b := fake.NewClientBuilder().WithObjects(all...).WithStatusSubresource(&corev1.Pod{}).WithIndex(&corev1.Pod{}, byJob, jobOf)
 	for field, of := range map[string]func(*corev1.Event) string{
 		"involvedObject.kind": func(e *corev1.Event) string { return e.InvolvedObject.Kind },
 		"involvedObject.name": func(e *corev1.Event) string { return e.InvolvedObject.Name },

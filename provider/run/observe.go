@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,7 +68,7 @@ func (o *observer) look(ctx context.Context, cr *v1alpha1.Run) (*view, error) {
 	l := &corev1.PodList{}
 	if err := o.seen.List(ctx, l,
 		client.InNamespace(cr.GetNamespace()),
-		client.MatchingLabels{batchv1.JobNameLabel: cr.Spec.ForProvider.Job},
+		client.MatchingFields{byJob: cr.Spec.ForProvider.Job},
 		client.UnsafeDisableDeepCopy, // Nothing changes them.
 	); err != nil {
 		return nil, fmt.Errorf("cannot list pods of Job %q: %w", cr.Spec.ForProvider.Job, err)
