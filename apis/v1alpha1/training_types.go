@@ -26,7 +26,6 @@ import (
 // +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.progress.eta`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,priority=1
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,46}[a-z0-9])?$')",fieldPath=".metadata.name",message="must be at most 48 lower case letters, digits and '-', start with a letter and end with a letter or digit, because the host names of its pods begin with it"
 type Training struct {
 	metav1.TypeMeta   `json:",inline"`
