@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pods
+package podspec
 
 import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// gpuTolerations let pods run on nodes that are reserved for pods with their GPU, by a taint whose key is the resource. Nodes
+// GPUTolerations let pods run on nodes that are reserved for pods with their GPU, by a taint whose key is the resource. Nodes
 // whose GPUs are cut into parts advertise the parts, and carry the taint of the whole.
-func gpuTolerations(in Inputs) []corev1.Toleration {
-	resource := in.Spec.Resources.GPU
+func GPUTolerations(r *v1alpha1.Resources) []corev1.Toleration {
+	resource := r.GPU
 	if resource == "" {
 		return nil
 	}
@@ -23,9 +25,8 @@ func gpuTolerations(in Inputs) []corev1.Toleration {
 	return ts
 }
 
-// gpuAffinity to nodes whose GPU is one of the products that will do.
-func gpuAffinity(in Inputs) *applycorev1.AffinityApplyConfiguration {
-	r := in.Spec.Resources
+// GPUAffinity to nodes whose GPU is one of the products that will do.
+func GPUAffinity(r *v1alpha1.Resources) *applycorev1.AffinityApplyConfiguration {
 	if r.GPU == "" || len(r.GPUProducts) == 0 {
 		return nil
 	}

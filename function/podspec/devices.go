@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pods
+package podspec
 
 import (
 	"encoding/json"
@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// devices is the name of the claim within the pod, and of its one request.
-const devices = "devices"
+// DevicesClaim is the name of the claim within the pod, and of its one request.
+const DevicesClaim = "devices"
 
 // Devices that each replica claims from a DRA driver. The count is exact: a claim that got fewer would serve more slowly than
 // what was measured.
@@ -27,7 +27,7 @@ func Devices(r *v1alpha1.DeviceRequest) *applyresourcev1.ResourceClaimSpecApplyC
 			WithCEL(applyresourcev1.CELDeviceSelector().WithExpression(s.CEL.Expression)))
 	}
 	return applyresourcev1.ResourceClaimSpec().WithDevices(applyresourcev1.DeviceClaim().
-		WithRequests(applyresourcev1.DeviceRequest().WithName(devices).WithExactly(exactly)))
+		WithRequests(applyresourcev1.DeviceRequest().WithName(DevicesClaim).WithExactly(exactly)))
 }
 
 // DevicesHash is the same for claims of the same devices.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pods
+package podspec
 
 import (
 	"slices"
@@ -13,12 +13,9 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// annotationSecrets names, on pods, the content of the Secrets whose change makes a revision.
-const annotationSecrets = "capstan.dev/secrets" //nolint:gosec // The name of an annotation.
-
-// mountedSecrets of the spec by their names, so that their order in the spec does not count.
-func (in Inputs) mountedSecrets() []v1alpha1.MountedSecret {
-	return slices.SortedFunc(slices.Values(in.Spec.Secrets), func(a, b v1alpha1.MountedSecret) int {
+// byName are mounted Secrets by their names, so that their order in the spec does not count.
+func byName(secrets []v1alpha1.MountedSecret) []v1alpha1.MountedSecret {
+	return slices.SortedFunc(slices.Values(secrets), func(a, b v1alpha1.MountedSecret) int {
 		return strings.Compare(a.Name, b.Name)
 	})
 }
@@ -31,9 +28,10 @@ func secretVolume(name string) string {
 	return "secret-" + compose.Hash([]byte(name))
 }
 
-func secretVolumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
-	vs := make([]*applycorev1.VolumeApplyConfiguration, 0, len(in.Spec.Secrets))
-	for _, secret := range in.mountedSecrets() {
+// SecretVolumes of mounted Secrets.
+func SecretVolumes(secrets []v1alpha1.MountedSecret) []*applycorev1.VolumeApplyConfiguration {
+	vs := make([]*applycorev1.VolumeApplyConfiguration, 0, len(secrets))
+	for _, secret := range byName(secrets) {
 		vs = append(vs, applycorev1.Volume().
 			WithName(secretVolume(secret.Name)).
 			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(secret.Name)))
@@ -41,9 +39,10 @@ func secretVolumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 	return vs
 }
 
-func secretMounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
-	ms := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(in.Spec.Secrets))
-	for _, secret := range in.mountedSecrets() {
+// SecretMounts of a container that has the folders of mounted Secrets.
+func SecretMounts(secrets []v1alpha1.MountedSecret) []*applycorev1.VolumeMountApplyConfiguration {
+	ms := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(secrets))
+	for _, secret := range byName(secrets) {
 		ms = append(ms, applycorev1.VolumeMount().
 			WithName(secretVolume(secret.Name)).
 			WithMountPath(secret.MountPath).
