@@ -118,6 +118,7 @@ func TestThreeMembers(t *testing.T) {
 		{"ServerKilled", serverKilled},
 		{"ServerFrozen", serverFrozen},
 		{"EverythingFrozen", everythingFrozen},
+		{"NodeLost", nodeLost},
 		{"AllKilled", allKilled},
 		{"TwoOfThreeKilled", twoOfThreeKilled},
 		{"ExtraTransactions", extraTransactions},
@@ -232,6 +233,22 @@ func everythingFrozen(t *testing.T, c *cluster, w *writer) {
 			t.Fatal("it took the label of the leader back")
 		}
 	}
+	t.Logf("ready again after %s", c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(former) }))
+}
+
+// nodeLost: the node of the leader, and the cluster's DNS with it.
+func nodeLost(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
+	former := c.leader()
+	c.lose(former)
+	gapOf(t, c, w, former)
+	for _, l := range c.followers() {
+		if l == former {
+			continue
+		}
+		c.eventually("what is left stays a group", 30*time.Second, func() bool { return c.online(l) == "2" })
+	}
+	c.bring(former)
 	t.Logf("ready again after %s", c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(former) }))
 }
 
