@@ -235,7 +235,7 @@ func (k *Keeper) seeds(ctx context.Context, at surroundings) []string {
 			}
 		}
 	}
-	var seeds []string
+	seeds := make([]string, 0, len(addresses))
 	for _, name := range slices.Sorted(maps.Keys(addresses)) {
 		seeds = append(seeds, layout.Inner(addresses[name]))
 	}

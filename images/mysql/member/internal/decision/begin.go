@@ -45,7 +45,7 @@ type Member struct {
 	GroupName string
 	// Follows is the id of the data of the leader that it hears from, if its group has a majority.
 	Follows string
-	// Addresses reports that it lets members into its group that have an address there, and no name. Those of earlier versions do not.
+	// Addresses reports that it lets members into its group that have an address there, and no name. A member of an earlier version does not.
 	Addresses bool
 }
 

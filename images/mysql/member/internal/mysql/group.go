@@ -108,7 +108,7 @@ func (s *Server) Weigh(ctx context.Context, weight int) error {
 
 // An Entry of a member into a group.
 type Entry struct {
-	// Group is the group's name, Address what the member is known by there, and Seeds the addresses of those that may be in it.
+	// Group is the group's name, Address what the member is known by there, and Seeds the addresses of members that may be in it.
 	Group, Address string
 	Seeds          []string
 	// Clone all data from a member of the group, and remove what is here.

@@ -50,7 +50,7 @@ func Settings(n layout.Names, c mysqlmember.Config, base string) (string, error)
 	}
 	own = append(own, [2]string{"group_replication_group_name", n.GroupName(c.Generation)},
 		// No name: the thread of the group that does everything looks names up as well, up to ten times. With a server of the DNS gone it would
-		// stand still for so long that the others take this member for lost.
+		// do nothing else for so long that the others take this member for lost.
 		[2]string{"group_replication_local_address", layout.Inner(n.IP)},
 		// No certificate has an address. All members share one certificate, and no other one of their authority is for a server.
 		[2]string{"group_replication_ssl_mode", "VERIFY_CA"})
