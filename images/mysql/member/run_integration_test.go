@@ -351,7 +351,8 @@ func twoOfThreeKilled(t *testing.T, c *cluster, w *writer) {
 		_, r, role := c.status(third)
 		return c.probe(third, "/readyz") != nil && role == "" && r.Reason != ""
 	})
-	c.eventually("it says whom it waits for", 40*time.Second, func() bool {
+	// Five seconds, the ten after which it leaves, and the thirty that the server then waits for the threads of the group.
+	c.eventually("it says whom it waits for", 70*time.Second, func() bool {
 		_, r, _ := c.status(third)
 		return r.Reason == members.ReasonWaitingForMembers && strings.Contains(r.Message, database+"-"+gone[0])
 	})
