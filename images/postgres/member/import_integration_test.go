@@ -126,6 +126,17 @@ func (f *foreign) run(database string, statements ...string) {
 	}
 }
 
+// try a statement.
+func (f *foreign) try(database, statement string) error {
+	conn, err := f.connect(f.c.t.Context(), database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(f.c.t.Context(), statement)
+	return err
+}
+
 // ask for one text.
 func ask(t *testing.T, conn *pgx.Conn, query string) string {
 	t.Helper()

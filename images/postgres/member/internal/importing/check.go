@@ -58,14 +58,13 @@ type table struct {
 	OID          uint32 // another one of the same name is another table
 	Kind         string // of pg_class: r, p or f
 	Unlogged     bool
-	Partition    bool
 	Identity     bool // rows can be found again
 	Readable     bool
 	Owned        bool
 	Filtered     bool   // row security hides rows
 	Forced       bool   // row security holds for the owner
 	Always       bool   // triggers fire also when changes are applied
-	Published    bool   // as far as there is a publication
+	Published    bool   // by its own name, as far as there is a publication
 	Inherits     string // the entry of its parent: one that is attached again has another
 	Columns      string // numbers, names and types, with the entry of each: a column that is made or altered again has another
 }
@@ -82,11 +81,16 @@ func (t table) object() object { return object{t.Schema, t.Name} }
 // followed reports whether changes of a table are followed: of a table with partitions, these are.
 func (t table) followed() bool { return t.Kind == "r" && !t.Unlogged }
 
-// roots are what is published: partitions follow.
-func (d *database) roots(skip []string) []table {
-	return slices.DeleteFunc(slices.Clone(d.Tables), func(t table) bool {
-		return t.Partition || t.Kind == "f" || t.Unlogged && slices.Contains(skip, pgmember.SkipUnloggedTables)
-	})
+// followedOf tables. Each is published by its own name, partitions as well: the source then refuses to make one unlogged, which would keep its
+// changes out of the log for as long as that lasts.
+func followedOf(all []table) []object {
+	var out []object
+	for _, t := range all {
+		if t.followed() {
+			out = append(out, t.object())
+		}
+	}
+	return out
 }
 
 // firstPublishing is the first version that publishes tables with partitions by their root, and reports slots that are lost.
@@ -172,7 +176,7 @@ func (d *database) findings(s server, skip []string) []string {
 		add("publication %s %s: drop it, and create it for whole tables and with every operation", name(d.Publication), d.Partial)
 	}
 	if names := d.which(func(t table) bool { return t.followed() && !t.Published }); names != "" && d.Published {
-		add("publication %[1]s lacks tables: %[2]s: run alter publication %[1]s add table ..., without publish_via_partition_root", name(d.Publication), names)
+		add("publication %s lacks tables: %s: drop it, and create it for each table and each partition by its own name", name(d.Publication), names)
 	}
 	return slices.Concat(fs, d.ofTables(s, skip), d.ofRights(s))
 }
@@ -231,7 +235,7 @@ func (d *database) ofRights(s server) []string {
 	if d.Published || s.Super {
 		return fs
 	}
-	if names := d.which(func(t table) bool { return !t.Owned && t.Kind != "f" && !t.Partition }); names != "" {
+	if names := d.which(func(t table) bool { return !t.Owned && t.followed() }); names != "" {
 		add("only an owner publishes tables, and user %q does not own %s: run grant OWNER to %s, or let a superuser create publication %s for table %s",
 			s.User, names, name(s.User), name(d.Publication), names)
 	}
@@ -329,12 +333,12 @@ func (s *server) look(ctx context.Context, conn *pgx.Conn, own []string) ([]stri
 const notOfExtension = ` and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
 	and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`
 
-const tablesQuery = `select n.nspname::text, c.relname::text, c.oid::int8, c.relkind::text, c.relpersistence = 'u', c.relispartition,
+const tablesQuery = `select n.nspname::text, c.relname::text, c.oid::int8, c.relkind::text, c.relpersistence = 'u',
 	c.relreplident = 'f' or exists (select from pg_index x where x.indrelid = c.oid and x.indimmediate and x.indisvalid
 		and (c.relreplident = 'd' and x.indisprimary or c.relreplident = 'i' and x.indisreplident)),
 	has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select'), pg_has_role(c.relowner, 'usage'), row_security_active(c.oid), c.relforcerowsecurity,
 	exists (select from pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal and g.tgenabled in ('A', 'R')),
-	exists (select from pg_publication_tables p where p.pubname = $1 and p.schemaname = n.nspname and p.tablename = c.relname),
+	exists (select from pg_publication_rel r join pg_publication p on p.oid = r.prpubid where p.pubname = $1 and r.prrelid = c.oid),
 	coalesce((select string_agg(i.inhparent::text || ' ' || i.xmin, ', ' order by i.inhseqno) from pg_inherits i where i.inhrelid = c.oid), ''),
 	coalesce((select string_agg(a.attnum || ' ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' ' || a.xmin, ', ' order by a.attnum) from pg_attribute a
 		where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '')

@@ -27,6 +27,15 @@ func (r *run) begin(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDataba
 		}
 	}
 	which := r.named(d.Name)
+	// A leader that was lost may have noted no more: what it enabled was accepted before, and copies already.
+	if r.progress.phases[d.Name] == phaseRestored {
+		switch enabled, err := enabled(ctx, conn, d.Name, which); {
+		case err != nil:
+			return err
+		case enabled:
+			return note(ctx, conn, d, phaseSubscribed, nil)
+		}
+	}
 	var server string
 	if err := r.from.visit(ctx, d.Source, func(ctx context.Context, conn *pgx.Conn) error {
 		server = identifier(ctx, conn)
@@ -89,15 +98,8 @@ func (r *run) publish(ctx context.Context, from, which string, copied []string) 
 		case len(added) > 0:
 			return fmt.Errorf("tables of database %q of the source are new since its schema was copied: %s: drop them there, or make another Database", from, some(added))
 		}
-		names := make([]string, 0, len(now))
-		for _, t := range (&database{Tables: now}).roots(r.config.Skip) {
-			names = append(names, t.object().String())
-		}
-		for _, t := range now {
-			if t.followed() {
-				followed = append(followed, t.object())
-			}
-		}
+		followed = followedOf(now)
+		names := without(followed, nil)
 		var there bool
 		if err := conn.QueryRow(ctx, "select exists (select from pg_publication where pubname = $1)", which).Scan(&there); err != nil {
 			return said(err)
@@ -154,6 +156,15 @@ func (r *run) subscribe(ctx context.Context, d pgmember.ImportDatabase, which st
 		}
 		return nil
 	})
+}
+
+// enabled reports whether a subscription is. It is no sooner than when everything else of it is noted.
+func enabled(ctx context.Context, conn *pgx.Conn, database, which string) (is bool, err error) {
+	if err := conn.QueryRow(ctx, `select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
+		where d.datname = $1 and s.subname = $2 and s.subenabled and pg_get_userbyid(s.subowner) = $3)`, database, which, applier).Scan(&is); err != nil {
+		return false, fmt.Errorf("cannot look for subscription %q: %w", which, err)
+	}
+	return is, nil
 }
 
 // accept what the publisher named as tables: exactly what is followed, and tables of the owner only.

@@ -137,16 +137,12 @@ func TestFindingsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRoots: partitions follow their parent, and what is left behind is not published.
-func TestRoots(t *testing.T) {
-	d := database{Tables: []table{
-		{Name: "plain", Kind: "r"}, {Name: "parent", Kind: "p"}, {Name: "part", Kind: "r", Partition: true}, {Name: "far", Kind: "f"}, {Name: "cache", Kind: "r", Unlogged: true},
-	}}
-	var got []string
-	for _, r := range d.roots([]string{pgmember.SkipUnloggedTables}) {
-		got = append(got, r.Name)
-	}
-	if diff := cmp.Diff([]string{"plain", "parent"}, got); diff != "" {
+// TestFollowedOf: each partition is published by its own name, and what has no rows or is left behind is not.
+func TestFollowedOf(t *testing.T) {
+	got := followedOf([]table{
+		{Name: "plain", Kind: "r"}, {Name: "parent", Kind: "p"}, {Name: "part", Kind: "r"}, {Name: "far", Kind: "f"}, {Name: "cache", Kind: "r", Unlogged: true},
+	})
+	if diff := cmp.Diff([]object{{Name: "plain"}, {Name: "part"}}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
