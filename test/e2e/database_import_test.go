@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,21 +19,24 @@ import (
 )
 
 // TestDatabaseImport: a Database is filled from a running server, which is another Database here, by the login of a consumer that
-// only reads. What stands in the way is reported first. No consumer logs in before the cut-over, and after it every row is there.
+// only reads, while a client writes there. What stands in the way is reported first. No consumer logs in before the cut-over, which waits for
+// that client. After it every acknowledged row is there, and a client that tried all the time writes on.
 func TestDatabaseImport(t *testing.T) {
 	ns := namespace(t)
 	source := database(ns, "orders-db", func(d *v1alpha1.Database) {
 		d.Spec.Replicas, d.Spec.Availability.Spread = 1, v1alpha1.SpreadAnywhere
 		d.Spec.Config = map[string]v1alpha1.ParameterValue{"wal_level": "logical"}
-		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "mover", Access: v1alpha1.ConsumerReadOnly, Replication: true}}
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}, {Name: "mover", Access: v1alpha1.ConsumerReadOnly, Replication: true}}
 	})
 	createDatabase(t, source)
 	app := psql(t, source, "app")
 	app.must(t, `create table ledger (id serial primary key, note text); create table nokey (a int);
 		insert into ledger (note) select 'row ' || g from generate_series(1, 5000) g`)
+	before := write(t, source, leader(t, source).Spec.NodeName, byService, 0)
 
 	d := database(ns, "moved", func(d *v1alpha1.Database) {
 		d.Spec.Replicas, d.Spec.Availability.Spread = 2, v1alpha1.SpreadAnywhere
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
 		d.Spec.From = &v1alpha1.DatabaseSource{Server: &v1alpha1.DatabaseSourceServer{
 			// The connection Secret of a consumer has the keys of an import.
 			Host: source.Name + "-rw." + ns + ".svc", CredentialsSecretRef: v1alpha1.LocalReference{Name: source.Name + "-mover"},
@@ -60,18 +65,53 @@ func TestDatabaseImport(t *testing.T) {
 
 		return nil
 	})
-	app.must(t, `create publication `+publication+` for table ledger, nokey`)
+	app.must(t, `create publication `+publication+` for table ledger, nokey, account_rows`)
 	within(t, 3*time.Minute, "it follows", databaseCondition(d, v1alpha1.TypeImported, corev1.ConditionFalse, v1alpha1.ReasonImportFollowing, "spec.cutOver"))
 	within(t, time.Minute, "no consumer logs in", databaseCondition(d, v1alpha1.TypeConsumersReady, corev1.ConditionFalse, v1alpha1.ReasonImporting))
 	within(t, time.Minute, "it takes no writes", databaseCondition(d, v1alpha1.TypeAvailable, corev1.ConditionFalse, v1alpha1.ReasonImporting))
 	app.must(t, `insert into ledger (note) select 'late ' || g from generate_series(1, 500) g; delete from ledger where id <= 10`)
 
+	p := clientOf(d, "writer-after", "writer", writerImage())
+	p.Spec.Containers[0].Args = []string{"--uri=$(URI)", "--name=after", "--for=3h"}
+	start(t, p)
+	after := writer{pod: p}
+
 	patchSpec(t, d, `{"cutOver":{"id":"move-1"}}`)
+	within(t, time.Minute, "it waits for the client of the source", databaseCondition(d, v1alpha1.TypeImported, corev1.ConditionFalse, v1alpha1.ReasonCuttingOver, "move-1", "stop its clients"))
 	begun = time.Now()
+	written := before.end(t)
+	if written.Failed > 0 || len(written.Lost) > 0 || written.Acknowledged == 0 {
+		t.Errorf("the source has failed %d writes and lost %d of %d", written.Failed, len(written.Lost), written.Acknowledged)
+	}
 	within(t, 3*time.Minute, "it is cut over", databaseCondition(d, v1alpha1.TypeImported, corev1.ConditionTrue, v1alpha1.ReasonCutOver, "move-1", "left at the source", publication))
-	t.Logf("cut over %s after the request", time.Since(begun).Round(time.Second))
+	t.Logf("cut over %s after the client of the source was asked to end", time.Since(begun).Round(time.Second))
 	own := psql(t, d, "app")
-	t.Logf("a consumer logs in %s after the request", time.Since(begun).Round(time.Second))
+	gap := ""
+	within(t, time.Minute, "the other client writes", func(context.Context) error {
+		out, err := own.run(t, `select extract(epoch from min(at) filter (where writer = 'after') - max(at) filter (where writer <> 'after')) from account_rows`)
+		if gap = strings.TrimSpace(out); err == nil && gap == "" {
+			err = errors.New("it has not written")
+		}
+
+		return err
+	})
+	t.Logf("writes waited for %s s", gap)
+	for _, query := range []string{
+		`select count(*) || ' ' || md5(string_agg(r::text, ' ' order by r.n)) from account_rows r where writer <> 'after'`,
+		`select count(*) || ' ' || md5(string_agg(r::text, ' ' order by r.id)) from ledger r`,
+	} {
+		if here, there := own.must(t, query), app.must(t, query); here != there {
+			t.Errorf("%s: got %q, want %q", query, here, there)
+		}
+	}
+	if got, want := own.must(t, `select count(*) from account_rows where writer <> 'after'`), strconv.FormatInt(written.Acknowledged, 10); got != want {
+		t.Errorf("%s rows were acknowledged, and %s are there", want, got)
+	} else {
+		t.Logf("%s rows were acknowledged while it was imported, and are there", got)
+	}
+	if a := after.end(t); len(a.Lost) > 0 || a.Acknowledged == 0 {
+		t.Errorf("%d of %d rows are lost after the cut-over", len(a.Lost), a.Acknowledged)
+	}
 	if got := own.must(t, `select count(*)::text || ' ' || max(id)::text from ledger`); got != "5490 5500" {
 		t.Errorf("the rows are %s, want 5490 5500", got)
 	}
