@@ -20,8 +20,8 @@ const settles = time.Second
 // readOnly is the value of the setting while a database is fenced.
 const readOnly = "on"
 
-// lowering is the statement that undoes what a cut-over did to a database that has a setting now: nothing, when it did nothing, or when somebody has
-// undone that.
+// lowering is the statement that undoes what a cut-over did to a database that has a setting now: nothing, when it did nothing, or when that was
+// undone meanwhile.
 func (f fenced) lowering(is *string) string {
 	switch {
 	case is == nil || *is != readOnly || f.was != nil && *f.was == readOnly:

@@ -71,7 +71,7 @@ func (r *run) restore(ctx context.Context, conn *pgx.Conn, d pgmember.ImportData
 		return nil
 	}
 	return r.schema.copy(ctx, d, func(seen []table) error {
-		// They may have changed since the source was looked at.
+		// They may have changed since the check of the source.
 		if err := twice(seen); err != nil {
 			return fmt.Errorf("database %q of the source: %w", d.Source, err)
 		}

@@ -89,7 +89,7 @@ func (k *Keeper) Once(ctx context.Context) time.Duration {
 	defer cancel()
 	r := &run{config: *config.Import, identity: k.Names.Identity, database: k.Names.Database, seen: &k.seen, request: k.request, secret: pgmember.FolderImport}
 	r.schema = schemaCopy{programs: pgmember.Programs(k.Names.Version), memory: pgmember.FolderPrivate, disk: layout.ImportSchema, ip: k.Names.IP}
-	// A look that does not end although it should is told beside it.
+	// A look that does not end although it should is reported beside it.
 	late := time.AfterFunc(onceLimit+time.Minute, func() {
 		k.Reporter.Change(func(r *members.Report) {
 			r.Import = &members.ImportReport{State: members.ImportFailing, Message: "a look at the source does not end: see the log of the leader's pod, and restart it"}
@@ -204,7 +204,7 @@ func (r *run) next(ctx context.Context, conn *pgx.Conn, tell func(members.Import
 }
 
 // forget databases that are no longer imported: they are not followed any more, here and at the source. What a source still has of them,
-// because it does not let it go, is returned, and tried again at the next look. It holds nothing else up.
+// because it does not release it, is returned, and tried again at the next look. It holds nothing else up.
 func (r *run) forget(ctx context.Context, conn *pgx.Conn) (left []string, err error) {
 	for _, d := range r.progress.unlisted(r.config.Databases) {
 		what, err := r.leave(ctx, conn, d)

@@ -61,7 +61,7 @@ type progress struct {
 	left map[string]string
 	// publications as they were when rows were begun to be copied.
 	publications map[string]string
-	// servers are the identifiers of the servers that rows are copied from, and "" when they do not tell.
+	// servers are the identifiers of the servers that rows are copied from, and "" when they withhold it.
 	servers map[string]string
 	// changed is what was changed at the source while a database was followed, and "" for nothing. Changes of rows may be missing since, also
 	// when it was undone: so it stays.
