@@ -85,7 +85,7 @@ func TestDatabaseImport(t *testing.T) {
 	}
 	within(t, 3*time.Minute, "it is cut over", databaseCondition(d, v1alpha1.TypeImported, corev1.ConditionTrue, v1alpha1.ReasonCutOver, "move-1", "left at the source", publication))
 	t.Logf("cut over %s after the client of the source was asked to end", time.Since(begun).Round(time.Second))
-	own := psql(t, d, "app")
+	own := psql(t, d, "writer")
 	gap := ""
 	within(t, time.Minute, "the other client writes", func(context.Context) error {
 		out, err := own.run(t, `select extract(epoch from min(at) filter (where writer = 'after') - max(at) filter (where writer <> 'after')) from account_rows`)

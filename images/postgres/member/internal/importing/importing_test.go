@@ -140,7 +140,7 @@ func TestFindingsAreBounded(t *testing.T) {
 // TestFollowedOf: each partition is published by its own name, and what has no rows or is left behind is not.
 func TestFollowedOf(t *testing.T) {
 	got := followedOf([]table{
-		{Name: "plain", Kind: "r"}, {Name: "parent", Kind: "p"}, {Name: "part", Kind: "r"}, {Name: "far", Kind: "f"}, {Name: "cache", Kind: "r", Unlogged: true},
+		{Name: "plain", Kind: "r"}, {Name: "parent", Kind: "p"}, {Name: "part", Kind: "r", Inherits: "9 700"}, {Name: "far", Kind: "f"}, {Name: "cache", Kind: "r", Unlogged: true},
 	})
 	if diff := cmp.Diff([]object{{Name: "plain"}, {Name: "part"}}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
