@@ -80,9 +80,10 @@ func TestDatabaseImport(t *testing.T) {
 	within(t, time.Minute, "it waits for the client of the source", databaseCondition(d, v1alpha1.TypeImported, corev1.ConditionFalse, v1alpha1.ReasonCuttingOver, "move-1", "stop its clients"))
 	begun = time.Now()
 	written := before.end(t)
-	if written.Failed > 0 || len(written.Lost) > 0 || written.Acknowledged == 0 {
-		t.Errorf("the source has failed %d writes and lost %d of %d", written.Failed, len(written.Lost), written.Acknowledged)
+	if len(written.Lost) > 0 || written.Acknowledged == 0 {
+		t.Errorf("the source has lost %d of %d rows", len(written.Lost), written.Acknowledged)
 	}
+	t.Logf("%d writes to the source failed: %v", written.Failed, written.Errors)
 	within(t, 3*time.Minute, "it is cut over", databaseCondition(d, v1alpha1.TypeImported, corev1.ConditionTrue, v1alpha1.ReasonCutOver, "move-1", "left at the source", publication))
 	t.Logf("cut over %s after the client of the source was asked to end", time.Since(begun).Round(time.Second))
 	own := psql(t, d, "writer")
@@ -104,10 +105,10 @@ func TestDatabaseImport(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", query, here, there)
 		}
 	}
-	if got, want := own.must(t, `select count(*) from account_rows where writer <> 'after'`), strconv.FormatInt(written.Acknowledged, 10); got != want {
-		t.Errorf("%s rows were acknowledged, and %s are there", want, got)
-	} else {
-		t.Logf("%s rows were acknowledged while it was imported, and are there", got)
+	got, want := own.must(t, `select count(*) from account_rows where writer <> 'after'`), strconv.FormatInt(written.Acknowledged+written.Surplus, 10)
+	t.Logf("%d rows were acknowledged by the source, and %s are there", written.Acknowledged, got)
+	if got != want {
+		t.Errorf("%s rows are there, want %s", got, want)
 	}
 	if a := after.end(t); len(a.Lost) > 0 || a.Acknowledged == 0 {
 		t.Errorf("%d of %d rows are lost after the cut-over", len(a.Lost), a.Acknowledged)

@@ -386,7 +386,7 @@ func (p *pace) failure(at position, now time.Time) string {
 	case len(at.Added) > 0:
 		return fmt.Sprintf("the source has tables that were made since its schema was copied, and are not followed: %s: drop them there, or make another Database", some(at.Added))
 	case !p.erred.IsZero() && now.Sub(p.erred) < failingFor:
-		return "rows or changes of the source cannot be applied: see the log of the leader's pod for the cause"
+		return "a worker that copies rows or applies changes has failed within the last minute: see the log of the leader's pod for the cause"
 	case !p.away.IsZero() && now.Sub(p.away) >= failingFor:
 		return fmt.Sprintf("PostgreSQL has not read replication slot %q of the source for a minute: see the log of the leader's pod for why it cannot connect there", at.Idle)
 	case (at.Copied < at.Tables || stepped(at.Behind) > 0) && now.Sub(p.stood) >= stalledFor:
