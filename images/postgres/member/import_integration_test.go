@@ -289,7 +289,7 @@ func TestImport(t *testing.T) {
 	t.Logf("incompatible after %s", c.comes(members.ImportIncompatible, time.Minute))
 	told := strings.Join(c.imports().Findings, "\n")
 	for _, want := range []string{
-		`wal_level of the source is "replica": set wal_level = logical there`, "has 2 free replication slots, and this needs 3", "tables without primary key: public.nokey",
+		`wal_level of the source is "replica": set wal_level = logical there`, "has 2 free replication slots, and this needs 3", "tables without primary key, or with a deferrable one, or whose replica identity has no index: public.nokey",
 		"unlogged tables cannot be followed: public.cache", "large objects", `user "mover" may not read past.orders`, "may not read the sequences", "only an owner publishes tables",
 		"may not create a publication",
 	} {
