@@ -27,7 +27,7 @@ SERVERS     ?= ./function/database/engine/mysql ./images/companion/... ./images/
 # What make test is made of, in this order.
 TEST_PARTS  := check-generated check-compatible unit check-golden integration e2e
 
-.PHONY: help demo test generate rights golden lint fmt render unit check-generated check-compatible check-golden integration e2e bench \
+.PHONY: help demo test generate rights golden lint fmt render unit check-generated check-compatible check-golden integration e2e vulncheck bench \
   packages install cluster-up demo-down release e2e-release scale nightly test-parts
 
 help:
@@ -65,6 +65,9 @@ fmt: ## Format both modules
 
 render: ## What Crossplane would apply: XR=examples/algorithm/basic [OBSERVED=dir] [REQUIRED=dir]
 	@$(HACK) ./render $(abspath $(XR)) $(if $(OBSERVED),--observed=$(abspath $(OBSERVED))) $(if $(REQUIRED),--required=$(abspath $(REQUIRED)))
+
+vulncheck: ## Fail when what a release ships reaches code with a known vulnerability
+	./hack/vulncheck
 
 bench: ## Benchmarks of planner and function
 	go test -run='^$$' -bench=. -benchmem ./function/...

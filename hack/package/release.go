@@ -18,7 +18,7 @@ import (
 
 // toolchain is the one that builds releases: another patch version of Go gives other bytes. The Go command downloads it where it is not
 // the one that is installed.
-const toolchain = "go1.26.8"
+const toolchain = "go1.26.10"
 
 // signNone leaves signatures away.
 const signNone = "none"

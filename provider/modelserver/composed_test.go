@@ -69,7 +69,7 @@ func TestComposedRules(t *testing.T) {
 	for name, groups := range composed(t) {
 		for _, g := range groups {
 			for _, r := range g.Rules {
-				if _, err := parser.ParseExpr(r.Expr); err != nil {
+				if _, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr); err != nil {
 					t.Errorf("%s: %s%s: %v", name, r.Record, r.Alert, err)
 				}
 				told = append(told, r.Record+r.Alert)

@@ -20,7 +20,7 @@ func TestQueriesAreValid(t *testing.T) {
 		all[s.Name], all[s.Name+" with tokens"] = s.Query("1m30s", false), s.Query("1m30s", true)
 	}
 	for name, query := range all {
-		e, err := parser.ParseExpr(query)
+		e, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -39,7 +39,7 @@ func TestQueriesAreValid(t *testing.T) {
 // TestRulesSeeAlgorithmsOnly shows that no selector of a rule sees series of pods that belong to no Algorithm.
 func TestRulesSeeAlgorithmsOnly(t *testing.T) {
 	for _, r := range Rules() {
-		e, err := parser.ParseExpr(r.Expr)
+		e, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
 		if err != nil {
 			t.Errorf("%s: %v", r.Record, err)
 			continue

@@ -83,7 +83,7 @@ func (d Dashboard) Queries(tb testing.TB, chosen *strings.Replacer, each func(p 
 			if strings.Contains(text, "$") {
 				tb.Errorf("%s: %s has a variable that the dashboard does not have", p.Title, q.Expr)
 			}
-			e, err := parser.ParseExpr(text)
+			e, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 			if err != nil {
 				tb.Errorf("%s: %s: %v", p.Title, text, err)
 				continue

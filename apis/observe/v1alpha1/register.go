@@ -20,12 +20,15 @@ var AutoscalerGroupVersionKind = GroupVersion.WithKind("Autoscaler")
 // HookGroupVersionKind is the type of a Hook.
 var HookGroupVersionKind = GroupVersion.WithKind("Hook")
 
+// RunGroupVersionKind is the type of a Run.
+var RunGroupVersionKind = GroupVersion.WithKind("Run")
+
 // TopologyGroupVersionKind is the type of a Topology.
 var TopologyGroupVersionKind = GroupVersion.WithKind("Topology")
 
 // SchemeBuilder registers the types of this package.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &Hook{}, &HookList{}, &Topology{}, &TopologyList{})
+	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &Hook{}, &HookList{}, &Run{}, &RunList{}, &Topology{}, &TopologyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 })

@@ -35,7 +35,7 @@ type Pods struct {
 // that shows where it is wrong. Prometheus' own parser does it, because the isolation of tenants must not depend on text
 // replacement.
 func (p Pods) Narrow(query string) (string, error) {
-	e, err := parser.ParseExpr(query)
+	e, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	if err != nil {
 		return "", &outside.Failure{
 			Reason:  v1alpha1.ReasonRejected,

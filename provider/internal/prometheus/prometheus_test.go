@@ -89,7 +89,7 @@ func FuzzNarrow(f *testing.F) {
 		if err != nil {
 			return
 		}
-		e, err := parser.ParseExpr(narrow)
+		e, err := parser.NewParser(parser.Options{}).ParseExpr(narrow)
 		if err != nil {
 			t.Fatalf("%q became %q, which is no PromQL: %v", query, narrow, err)
 		}

@@ -532,7 +532,7 @@ func TestSLOExpressions(t *testing.T) {
 				t.Errorf("\n%s\nsloExpressions(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			for _, e := range o.told.Expressions {
-				if _, err := parser.ParseExpr(e.Expression); err != nil {
+				if _, err := parser.NewParser(parser.Options{}).ParseExpr(e.Expression); err != nil {
 					t.Errorf("%s: %v", e.Series, err)
 				}
 			}

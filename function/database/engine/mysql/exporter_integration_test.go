@@ -42,7 +42,7 @@ func TestSeries(t *testing.T) {
 	n := 0
 	alerts := New().Alerts(engine.Watched{Series: `namespace="shop",database="orders-db"`, Replicas: 3, LagSeconds: 60})
 	for _, a := range slices.Concat(alerts.Leader, alerts.Server, alerts.Standbys) {
-		e, err := parser.ParseExpr(a.Expr)
+		e, err := parser.NewParser(parser.Options{}).ParseExpr(a.Expr)
 		if err != nil {
 			t.Errorf("%s: %v", a.Name, err)
 			continue
