@@ -13,4 +13,6 @@ var (
 	Database []byte
 	//go:embed experiment/definition.yaml
 	Experiment []byte
+	//go:embed training/definition.yaml
+	Training []byte
 )

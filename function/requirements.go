@@ -18,6 +18,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/edge"
 	"github.com/capstan-dev/capstan/function/experiment"
+	"github.com/capstan-dev/capstan/function/training"
+	trainingnames "github.com/capstan-dev/capstan/function/training/names"
 )
 
 // Names of what the function requires. The Compositions bootstrap the same under the same names, so that Crossplane need not call
@@ -68,6 +70,12 @@ func kinds() map[schema.GroupKind]kind {
 			requiredRules:   names.PrometheusRuleGVK,
 		}},
 		apisv1alpha1.ExperimentGroupVersionKind.GroupKind(): {plan: experiment.Plan},
+		apisv1alpha1.TrainingGroupVersionKind.GroupKind(): {plan: training.Plan, remembers: trainingnames.Service, optional: map[string]schema.GroupVersionKind{
+			"run":           observev1alpha1.RunGroupVersionKind,
+			"modelversion":  registryv1alpha1.ModelVersionGroupVersionKind,
+			"modelalias":    registryv1alpha1.ModelAliasGroupVersionKind,
+			"claimtemplate": training.ClaimTemplateGVK,
+		}},
 	}
 }
 

@@ -27,6 +27,10 @@ const (
 	inScaling     = "Analysis.spec.forProvider.metrics.scaling.query"
 	inCanary      = "Analysis.spec.forProvider.metrics.canary.checks[].query"
 	inJobVariable = "Job.spec.template.spec.containers[].env[].value"
+	inJobArgs     = "Job.spec.template.spec.containers[].args[]"
+	inJobMount    = "Job.spec.template.spec.containers[].volumeMounts[].mountPath"
+	inJobSubPath  = "Job.spec.template.spec.containers[].volumeMounts[].subPath"
+	inPlan        = "ConfigMap.data.plan.json|"
 	inRotation    = "Credential.spec.forProvider.rotation.id"
 )
 
@@ -78,12 +82,32 @@ func texts() map[string]*entry {
 		"Database.spec.backup.verify.assertions[].sql":                      to("ConfigMap.data.member.json|.backup.verify.assertions[].sql"),
 		"Database.spec.consumers[].credentials.id":                          to(inRotation),
 		"Database.spec.credentials.id":                                      to(inRotation),
+		"Database.spec.from.server.databases[].source":                      to("ConfigMap.data.member.json|.import.databases[].source"),
 		"Database.spec.maintenance.hooks.after[].http.url":                  later,
 		"Database.spec.maintenance.hooks.after[].sql.statement":             later,
 		"Database.spec.maintenance.hooks.before[].http.url":                 to(inJobVariable),
 		"Database.spec.maintenance.hooks.before[].sql.statement":            to(inJobVariable),
 		"Database.spec.podMetadata.annotations{}":                           {nowhere: "It goes to the pods of members, as if the author created them, once the Database has an identity. Keys of Capstan are refused."},
 		"Database.spec.switchover.to":                                       {nowhere: "It is compared with the names of members."},
+		"Training.spec.args[]":                                              to(inJobArgs),
+		"Training.spec.command[]":                                           to(inJobArgs),
+		"Training.spec.checkpoint.complete":                                 to(inPlan + ".checkpoints.complete"),
+		"Training.spec.checkpoint.path":                                     to(inPlan+".checkpoints.dir", inJobMount),
+		"Training.spec.checkpoint.subPath":                                  to(inJobSubPath),
+		"Training.spec.config.files{}":                                      to("ConfigMap.data.rules.yaml"),
+		"Training.spec.config.mountPath":                                    to(inJobMount),
+		"Training.spec.env[].value":                                         to(inJobVariable),
+		"Training.spec.image":                                               to("Job.spec.template.spec.containers[].image"),
+		"Training.spec.onSuccess.register.model":                            to("ModelAlias.spec.forProvider.model", "ModelVersion.spec.forProvider.model"),
+		"Training.spec.onSuccess.register.source":                           to("ModelVersion.spec.forProvider.source"),
+		"Training.spec.pod.volumes[]{any}":                                  {nowhere: "Volumes are checked as a whole, as for Algorithms: TestOverlayRefused and TestOverlaySettings in function/algorithm."},
+		"Training.spec.podMetadata.annotations{}":                           to("Job.spec.template.metadata.annotations.example.org/owner"),
+		"Training.spec.resources.deviceRequest.selectors[].cel.expression":  to("ResourceClaimTemplate.spec.spec.devices.requests[].exactly.selectors[].cel.expression"),
+		"Training.spec.secrets[].mountPath":                                 to(inJobMount),
+		"Training.spec.volumeMounts[].mountPath":                            to(inJobMount),
+		"Training.spec.volumeMounts[].subPath":                              to(inJobSubPath),
+		"Training.spec.watch.faults[].pattern":                              to(inPlan + ".watch.faults[].pattern"),
+		"Training.spec.watch.progress":                                      to(inPlan + ".watch.progress"),
 		"Experiment.spec.armB.env[].value":                                  to(inVariable),
 		"Experiment.spec.armB.image":                                        to(inImage),
 		"Experiment.spec.metric.of":                                         to("Analysis.spec.forProvider.metrics.canary.experiment.of"),
@@ -134,6 +158,7 @@ func meanings(t *testing.T) map[string]meaning {
 		inVariable:    {harmless: own.harmless, expands: true},
 		inJobVariable: {expands: true, harmless: "A statement runs in the author's own Database with the rights of an owner, a URL is called from a pod of the author's namespace."},
 		inRotation:    {harmless: "It is compared with what it was."},
+		"ConfigMap.data.member.json|.import.databases[].source":                  {harmless: "It is the name of a database of the author's own source. In the file it is one text of JSON, and members quote it."},
 		"ConfigMap.data.member.json|.backup.verify.assertions[].sql":             {harmless: "It runs in a copy of the author's own Database. In the file it is one text of JSON."},
 		"ConfigMap.data.rules.yaml":                                              own,
 		"Deployment.spec.template.metadata.annotations.capstan.dev/warm-up-body": {harmless: "It is the body of a request to the author's own pod, which a file has as it is."},
@@ -147,8 +172,19 @@ func meanings(t *testing.T) map[string]meaning {
 		"ResourceClaimTemplate.spec.spec.devices.requests[].exactly.selectors[].cel.expression": {
 			harmless: "It selects among the devices of a class, with the class's own selectors beside it. The API server compiles it.",
 		},
-		"Service.metadata.annotations.prometheus.io/path": probe,
-		"ServiceMonitor.spec.endpoints[].path":            probe,
+		inJobArgs:                          {harmless: own.harmless, expands: true},
+		inJobMount:                         {harmless: "It is a folder in the author's own container. The runtime resolves it within the container's file system."},
+		inJobSubPath:                       {harmless: "The kubelet resolves it within the volume."},
+		inPlan + ".checkpoints.complete":   {harmless: "It is compared with names below the folder of the author's own checkpoints. In the file it is one text of JSON."},
+		inPlan + ".checkpoints.dir":        {harmless: "It is a folder in the author's own container. In the file it is one text of JSON."},
+		inPlan + ".watch.faults[].pattern": {harmless: "It is a regular expression without backtracking for the output of the author's own program."},
+		inPlan + ".watch.progress":         {harmless: "It is a regular expression without backtracking for the output of the author's own program."},
+		"Job.spec.template.metadata.annotations.example.org/owner": {harmless: "It is as if the author created the pod. Keys of Capstan are refused."},
+		"ModelAlias.spec.forProvider.model":                        {harmless: "It is as if the author created the ModelAlias, whose texts test/provider attacks."},
+		"ModelVersion.spec.forProvider.model":                      {harmless: "It is as if the author created the ModelVersion, whose texts test/provider attacks."},
+		"ModelVersion.spec.forProvider.source":                     {harmless: "It is as if the author created the ModelVersion, whose texts test/provider attacks."},
+		"Service.metadata.annotations.prometheus.io/path":          probe,
+		"ServiceMonitor.spec.endpoints[].path":                     probe,
 	}
 	// What the provider is told has attacks of its own.
 	attacked := string(bytesOf(t, "../test/provider/tenancy_test.go"))

@@ -39,6 +39,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/modelversion"
 	"github.com/capstan-dev/capstan/provider/providerconfig"
 	"github.com/capstan-dev/capstan/provider/registeredmodel"
+	"github.com/capstan-dev/capstan/provider/run"
 	"github.com/capstan-dev/capstan/provider/topology"
 	"github.com/capstan-dev/capstan/provider/volumeclaim"
 )
@@ -68,6 +69,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKin
 		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics),
 		observev1alpha1.AutoscalerGroupVersionKind:       autoscaler.Setup,
 		observev1alpha1.HookGroupVersionKind:             hook.Setup(guard),
+		observev1alpha1.RunGroupVersionKind:              run.Setup(guard),
 		observev1alpha1.TopologyGroupVersionKind:         topology.Setup,
 		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),
 		registryv1alpha1.ModelVersionGroupVersionKind:    modelversion.Setup(models),

@@ -18,11 +18,11 @@ const mostWorkers = 32
 // requestsPerReconcile of the API server, generously.
 const requestsPerReconcile = 5
 
-// rateOf a kind: reconciles per second. Kinds that look all the time, and whose looks decide who the leader is and which revision
-// gets traffic, have a rate of their own.
+// rateOf a kind: reconciles per second. Kinds that look all the time, and whose looks decide who the leader is, which revision gets
+// traffic and when a run begins again, have a rate of their own.
 func (c *CLI) rateOf(gvk schema.GroupVersionKind) int {
 	switch gvk {
-	case observev1alpha1.AnalysisGroupVersionKind, observev1alpha1.TopologyGroupVersionKind:
+	case observev1alpha1.AnalysisGroupVersionKind, observev1alpha1.RunGroupVersionKind, observev1alpha1.TopologyGroupVersionKind:
 		return c.MaxLookRate
 	default:
 		return c.MaxReconcileRate

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,7 +72,9 @@ func TestRates(t *testing.T) {
 	sum := 0
 	for gvk, o := range all {
 		want := 7
-		if gvk == observev1alpha1.AnalysisGroupVersionKind || gvk == observev1alpha1.TopologyGroupVersionKind {
+		if slices.Contains([]schema.GroupVersionKind{
+			observev1alpha1.AnalysisGroupVersionKind, observev1alpha1.RunGroupVersionKind, observev1alpha1.TopologyGroupVersionKind,
+		}, gvk) {
 			want = 70
 		}
 		sum += want

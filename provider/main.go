@@ -31,8 +31,8 @@ type CLI struct {
 	Debug bool `env:"DEBUG" help:"Log every reconcile." short:"d"`
 
 	PollInterval     time.Duration `default:"10m" env:"POLL_INTERVAL"      help:"How often what is ready is compared with the outside."`
-	MaxReconcileRate int           `default:"20"  env:"MAX_RECONCILE_RATE" help:"Reconciles per second of each kind, apart from Analysis and Topology."`
-	MaxLookRate      int           `default:"100" env:"MAX_LOOK_RATE"      help:"Reconciles per second of Analyses, and as many of Topologies."`
+	MaxReconcileRate int           `default:"20"  env:"MAX_RECONCILE_RATE" help:"Reconciles per second of each kind, apart from Analysis, Run and Topology."`
+	MaxLookRate      int           `default:"100" env:"MAX_LOOK_RATE"      help:"Reconciles per second of Analyses, and as many of Runs and of Topologies."`
 
 	AllowTenantCIDR []string `env:"ALLOW_TENANT_CIDR" help:"Address ranges that URLs of tenants may lead to although they are private, loopback, link-local, metadata or API server addresses."               sep:","`
 	AllowTenantHost []string `env:"ALLOW_TENANT_HOST" help:"Hosts, or *. and the end of hosts, that URLs of tenants may have although they lead to private addresses. {namespace} is the tenant's namespace." sep:","`

@@ -72,6 +72,12 @@ type Report struct {
 	// reports it.
 	Following FollowReport `json:"following,omitzero"`
 
+	// Import says how the import from another server is, if there is one. The leader
+	// reports it.
+	//
+	// +optional
+	Import *ImportReport `json:"import,omitempty"`
+
 	// Reinitialize says what became of the last request to copy this member again.
 	Reinitialize ReinitializeReport `json:"reinitialize,omitzero"`
 }

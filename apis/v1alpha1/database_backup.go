@@ -132,7 +132,7 @@ const (
 
 // DatabaseSource is the initial data of a new Database.
 //
-// +kubebuilder:validation:ExactlyOneOf=database;backup
+// +kubebuilder:validation:ExactlyOneOf=database;backup;server
 type DatabaseSource struct {
 	// Database of this namespace to copy, from its backups. It is not changed and need not run.
 	//
@@ -143,6 +143,12 @@ type DatabaseSource struct {
 	//
 	// +optional
 	Backup *DatabaseSourceBackup `json:"backup,omitempty"`
+
+	// Server that runs, anywhere: its databases are copied, and their changes are followed until spec.cutOver. Until
+	// then no consumer can log in here.
+	//
+	// +optional
+	Server *DatabaseSourceServer `json:"server,omitempty"`
 }
 
 // Moment is a time in RFC 3339 format with its zone, to the second or finer.

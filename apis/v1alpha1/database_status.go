@@ -119,6 +119,11 @@ type DatabaseStatus struct {
 	// +optional
 	Standby *StandbyStatus `json:"standby,omitempty"`
 
+	// Import of a Database with spec.from.server.
+	//
+	// +optional
+	Import *ImportStatus `json:"import,omitempty"`
+
 	// Backup is the state of the backups.
 	//
 	// +optional

@@ -211,8 +211,9 @@ type DatabaseSpec struct {
 	// +optional
 	Backup *DatabaseBackup `json:"backup,omitempty"`
 
-	// From is the initial data of a new Database: the backups of another one, up to the latest or an earlier moment. It
-	// is used once, when the first member is created, and cannot change. Default: the Database starts empty.
+	// From is the initial data of a new Database: the backups of another one, up to the latest or an earlier moment, or a
+	// running server. It is used once, when the first member is created, and cannot change. Default: the Database starts
+	// empty.
 	//
 	// +kubebuilder:example={"database":{"name":"orders-db","at":"2026-11-21T08:59:00Z"}}
 	// +optional
@@ -224,6 +225,12 @@ type DatabaseSpec struct {
 	//
 	// +optional
 	Promote *DatabasePromotion `json:"promote,omitempty"`
+
+	// CutOver ends the import of a Database with spec.from.server: the last changes of the source are applied, and
+	// consumers can log in here. Stop the clients of the source first. It cannot be undone.
+	//
+	// +optional
+	CutOver *DatabaseCutOver `json:"cutOver,omitempty"`
 
 	// Restore restores the data of an earlier moment in place, once for each ID, or undoes that.
 	//

@@ -16,6 +16,7 @@ var (
 	AlgorithmGroupVersionKind               = GroupVersion.WithKind("Algorithm")
 	DatabaseGroupVersionKind                = GroupVersion.WithKind("Database")
 	ExperimentGroupVersionKind              = GroupVersion.WithKind("Experiment")
+	TrainingGroupVersionKind                = GroupVersion.WithKind("Training")
 	ProviderConfigGroupVersionKind          = GroupVersion.WithKind("ProviderConfig")
 	ClusterProviderConfigGroupVersionKind   = GroupVersion.WithKind("ClusterProviderConfig")
 	ProviderConfigUsageGroupVersionKind     = GroupVersion.WithKind("ProviderConfigUsage")
@@ -28,6 +29,7 @@ var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&Algorithm{}, &AlgorithmList{},
 		&Database{}, &DatabaseList{},
 		&Experiment{}, &ExperimentList{},
+		&Training{}, &TrainingList{},
 		&ProviderConfig{}, &ProviderConfigList{},
 		&ClusterProviderConfig{}, &ClusterProviderConfigList{},
 		&ProviderConfigUsage{}, &ProviderConfigUsageList{},

@@ -19,9 +19,9 @@ import (
 	applyrbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"github.com/capstan-dev/capstan/function/algorithm/names"
-	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/podspec"
 )
 
 // activatorRole is the ClusterRole of package/platform.yaml with the rights of an activator.
@@ -80,7 +80,7 @@ func activator(d *compose.Draft, p *pass) {
 func (p *pass) activatorTemplate() *applycorev1.PodTemplateSpecApplyConfiguration {
 	// As long as a replica may take to start. Clients and Gateways mostly stop before.
 	wait := time.Duration(*p.spec.Probes.StartupSeconds)*time.Second + rollout.DownloadTime
-	c := pods.Companion(p.Settings.Algorithm.CompanionImage, "activator", []string{
+	c := podspec.Companion(p.Settings.Algorithm.CompanionImage, "activator", []string{
 		"hold",
 		fmt.Sprintf("--upstream=%s.%s.svc:%d", p.AwakeName(), p.Namespace, servicePort),
 		"--analysis=" + p.Name, "--namespace=" + p.Namespace, "--wait=" + wait.String(),

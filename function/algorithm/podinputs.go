@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/modeluri"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/definition"
 	"github.com/capstan-dev/capstan/function/memo"
 )
 
@@ -68,7 +69,7 @@ func podPartOf(written *v1alpha1.AlgorithmSpec) (podPart, error) {
 			unstructured.RemoveNestedField(spec, path...)
 		}
 		p := podPart{}
-		p.fields, _ = significant("", spec).(map[string]any)
+		p.fields, _ = definition.Significant(spec, usual()).(map[string]any)
 		if p.fields == nil {
 			p.fields = map[string]any{}
 		}
@@ -132,39 +133,4 @@ func canonical(spec v1alpha1.AlgorithmSpec) v1alpha1.AlgorithmSpec {
 		}
 	}
 	return s
-}
-
-// significant part of a value: without what is usual, and what is empty by then.
-func significant(path string, value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for k, below := range v {
-			at := k
-			if path != "" {
-				at = path + "." + k
-			}
-			if b := significant(at, below); b != nil {
-				out[k] = b
-			}
-		}
-		if len(out) == 0 {
-			return nil
-		}
-		return out
-	case []any:
-		if len(v) == 0 {
-			return nil
-		}
-		out := make([]any, 0, len(v))
-		for _, item := range v {
-			out = append(out, significant(path+"[]", item))
-		}
-		return out
-	default:
-		if u := usual()[path]; u != nil && u == value {
-			return nil
-		}
-		return value
-	}
 }

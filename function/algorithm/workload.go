@@ -20,9 +20,9 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/measure"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
-	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/podspec"
 )
 
 // serviceAccount without rights and without a token, so that what a right is given to some day is this Algorithm and not the
@@ -45,7 +45,7 @@ func config(d *compose.Draft, p *pass) {
 	for name, content := range p.spec.Config.Files {
 		data[name] = string(content)
 	}
-	hash := pods.ConfigHash(p.spec.Config)
+	hash := podspec.ConfigHash(p.spec.Config)
 	d.Require(names.ConfigPrefix+hash, applycorev1.ConfigMap(p.Config(hash), p.Namespace).
 		WithLabels(p.Labels()).
 		WithImmutable(true).
@@ -58,12 +58,12 @@ func deviceClaim(d *compose.Draft, p *pass) {
 	if r == nil {
 		return
 	}
-	hash := pods.DevicesHash(r)
+	hash := podspec.DevicesHash(r)
 	d.Require(names.ClaimPrefix+hash, applyresourcev1.ResourceClaimTemplate(p.DeviceClaim(hash), p.Namespace).
 		WithLabels(p.Labels()).
 		WithSpec(applyresourcev1.ResourceClaimTemplateSpec().
 			WithLabels(p.Labels()).
-			WithSpec(pods.Devices(r))))
+			WithSpec(podspec.Devices(r))))
 }
 
 // deploymentSpec is the spec of a Deployment whose template stays as it was pinned: to decode it into a type would drop what a
@@ -122,8 +122,8 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 // refused reports whether something that pods of the target need to start is left out.
 func (p *pass) refused(d *compose.Draft) bool {
 	account := p.spec.Pod.ServiceAccountName == "" && d.LeavesOut(names.ServiceAccount)
-	claim := p.spec.Resources.DeviceRequest != nil && d.LeavesOut(names.ClaimPrefix+pods.DevicesHash(p.spec.Resources.DeviceRequest))
-	return account || claim || p.spec.Config != nil && d.LeavesOut(names.ConfigPrefix+pods.ConfigHash(p.spec.Config))
+	claim := p.spec.Resources.DeviceRequest != nil && d.LeavesOut(names.ClaimPrefix+podspec.DevicesHash(p.spec.Resources.DeviceRequest))
+	return account || claim || p.spec.Config != nil && d.LeavesOut(names.ConfigPrefix+podspec.ConfigHash(p.spec.Config))
 }
 
 // autoscalers of the slots that requests reach. Each follows the load: how much of it a replica bears is known, so that the right

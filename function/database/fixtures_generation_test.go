@@ -21,6 +21,7 @@ func (w *world) watch(generation int, members []observev1alpha1.TopologyMember, 
 	seen.Backup = w.backups[generation]
 	if generation == 1 {
 		seen.Switchovers, seen.Backup, seen.Following = w.requestedMove, w.backup, w.following
+		seen.Import = w.imports
 		seen.Volumes = slices.Clone(w.volumes)
 	}
 	for _, m := range seen.Members {

@@ -69,6 +69,9 @@ type world struct {
 	// following is what members tell of the archive that they follow.
 	following *observev1alpha1.FollowReport
 
+	// imports is what they tell of the server that they are filled from.
+	imports *observev1alpha1.ImportReport
+
 	// points are the restore points that they tell.
 	points []observev1alpha1.RestorePoint
 

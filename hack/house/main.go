@@ -28,7 +28,7 @@ import (
 )
 
 // groups are the folders that are counted together, with all below them.
-var groups = []string{"function/algorithm", "function/database", "provider/analysis", "images/postgres/member", "images/mysql/member", "function", "provider", "images", "apis", "hack"}
+var groups = []string{"function/algorithm", "function/database", "provider/analysis", "images/postgres/member", "images/mysql/member", "function", "provider", "images", "apis", "plugin", "hack"}
 
 type command struct {
 	Base  string   `help:"Revision to count, too."                                                      placeholder:"REVISION"`

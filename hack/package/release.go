@@ -28,6 +28,8 @@ type releaseCmd struct {
 
 	Platform []string `default:"linux/amd64,linux/arm64" help:"Platforms to build for."`
 
+	Plugin []string `default:"linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64" help:"Platforms to build the plugin of kubectl for."`
+
 	Folder string `help:"Folder of releases. Default: _output/release of the repository." type:"path"`
 
 	Key string `env:"COSIGN_KEY" help:"Private key: a file, or env://NAME for a variable that holds it."`
@@ -96,6 +98,9 @@ func (c *releaseCmd) run(ctx context.Context, p *project) error {
 	}
 	images, err := c.build(ctx, p)
 	if err != nil {
+		return err
+	}
+	if err := p.buildPlugin(ctx, c.Plugin); err != nil {
 		return err
 	}
 	files := filepath.Join(work, "files")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/capstan-dev/capstan/hack/internal/checkout"
 	"github.com/capstan-dev/capstan/hack/internal/cosign"
+	"github.com/capstan-dev/capstan/hack/internal/image"
+	"github.com/capstan-dev/capstan/hack/internal/krew"
 )
 
 // checksums is the file that covers all others, and is the one that is signed.
@@ -44,6 +47,9 @@ func (c *releaseCmd) write(p *project, folder string, images []releasedImage, st
 		return err
 	}
 	if err := c.describe(files, p, images, state); err != nil {
+		return err
+	}
+	if err := p.addPlugin(files, c.Plugin); err != nil {
 		return err
 	}
 	if err := sum(files, key); err != nil {
@@ -201,5 +207,69 @@ func sum(files map[string][]byte, key *cosign.Key) error {
 		return err
 	}
 	files[checksums+".sig"] = []byte(base64.StdEncoding.EncodeToString(signature) + "\n")
+	return nil
+}
+
+// plugin of kubectl. It is no image: people run it on their machines.
+var plugin = artifact{Name: krew.Plugin, Program: "./plugin"}
+
+// buildPlugin writes an archive for each platform into the output folder.
+func (p *project) buildPlugin(ctx context.Context, platforms []string) error {
+	for _, platform := range platforms {
+		file := krew.Archive(p.version, platform)
+		if err := p.Step("build "+file, nil, func() error { return p.packPlugin(ctx, platform, filepath.Join(p.output, file)) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *project) packPlugin(ctx context.Context, platform, file string) error {
+	dir, err := os.MkdirTemp("", "capstan-plugin-")
+	if err != nil {
+		return fmt.Errorf("cannot make a folder for the plugin: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary := filepath.Join(dir, "program")
+	if err := p.compile(ctx, plugin, platform, binary); err != nil {
+		return err
+	}
+	terms, err := p.licences(ctx, plugin, binary)
+	if err != nil {
+		return err
+	}
+	const completion = "kubectl_complete-capstan"
+	files := append([]image.File{
+		{Path: krew.Program(platform), Mode: 0o755, Source: binary},
+		{Path: completion, Mode: 0o755, Source: filepath.Join(p.root, "plugin", completion)},
+	}, terms...)
+	var out bytes.Buffer
+	if err := krew.Pack(&out, platform, p.created, files); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("cannot write the archive of the plugin: %w", err)
+	}
+	return nil
+}
+
+// addPlugin adds the archives to the files of a release, and the manifest that names them.
+func (p *project) addPlugin(files map[string][]byte, platforms []string) error {
+	if len(platforms) == 0 {
+		return nil
+	}
+	for _, platform := range platforms {
+		file := krew.Archive(p.version, platform)
+		data, err := os.ReadFile(filepath.Join(p.output, file))
+		if err != nil {
+			return fmt.Errorf("cannot add the plugin: %w", err)
+		}
+		files[file] = data
+	}
+	manifest, err := krew.Manifest(p.version, homepage, platforms, files)
+	if err != nil {
+		return err
+	}
+	files[krew.File] = manifest
 	return nil
 }

@@ -158,7 +158,7 @@ func RuleFile() string {
 func PrometheusRule() string {
 	return generated + `# Recording rules for the Prometheus Operator: apply it once, in the namespace of a Prometheus that selects it. Where the operator
 # enforces the label namespace, except this object in excludedFromEnforcement: it is about the pods of all namespaces. Its alerts
-# about rollouts need the provider scraped: podmonitor.yaml.
+# about rollouts and Trainings need the provider scraped: podmonitor.yaml.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -184,22 +184,31 @@ func groups(indent string) string {
 	for _, r := range Rules() {
 		record(r)
 	}
-	line(1, "- name: capstan-rollouts")
-	line(2, "interval: "+every)
-	line(2, "rules:")
-	for _, r := range rolloutRules() {
-		record(r)
-	}
-	for _, a := range rolloutAlerts() {
-		line(3, "- alert: "+a.Alert)
-		expr(line, a.Expr)
-		line(4, "for: "+a.For)
-		line(4, "labels:")
-		line(5, "severity: "+a.Severity)
-		line(4, "annotations:")
-		line(5, "summary: "+strconv.Quote(a.Summary))
-		line(5, "description: "+strconv.Quote(a.Description))
-		line(5, runbook.Annotation+": "+strconv.Quote(runbook.URL(runbook.Page, a.Alert)))
+	for _, of := range []struct {
+		group  string
+		rules  []Rule
+		alerts []Alert
+	}{
+		{"capstan-rollouts", rolloutRules(), rolloutAlerts()},
+		{"capstan-trainings", trainingRules(), trainingAlerts()},
+	} {
+		line(1, "- name: "+of.group)
+		line(2, "interval: "+every)
+		line(2, "rules:")
+		for _, r := range of.rules {
+			record(r)
+		}
+		for _, a := range of.alerts {
+			line(3, "- alert: "+a.Alert)
+			expr(line, a.Expr)
+			line(4, "for: "+a.For)
+			line(4, "labels:")
+			line(5, "severity: "+a.Severity)
+			line(4, "annotations:")
+			line(5, "summary: "+strconv.Quote(a.Summary))
+			line(5, "description: "+strconv.Quote(a.Description))
+			line(5, runbook.Annotation+": "+strconv.Quote(runbook.URL(runbook.Page, a.Alert)))
+		}
 	}
 	return b.String()
 }

@@ -42,7 +42,7 @@ func (v *view) facts() v1alpha1.TopologyObservation {
 	}
 	out.Backup, out.RestorePoints = v.backup(out.Leader), v.restorePoints(out.Leader)
 	out.Upgrade = v.upgrade()
-	out.Following = v.following(out.Leader)
+	out.Following, out.Import = v.following(out.Leader), v.imports(out.Leader)
 	out.Phase = v.phase(out)
 	out.LastFailover = v.failover(out)
 	return out

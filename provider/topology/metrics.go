@@ -33,6 +33,7 @@ type counts struct {
 	gap       *prometheus.Desc
 	follows   *prometheus.Desc
 	second    *prometheus.Desc
+	imports   *prometheus.Desc
 	failovers *prometheus.CounterVec
 }
 
@@ -55,6 +56,8 @@ func newCounts(kube client.Reader, log logging.Logger) *counts {
 			"Whether changes of a Database since its last backup began are missing in its archive, by namespace and Database.", []string{"namespace", "database"}, nil),
 		follows: prometheus.NewDesc("capstan_database_not_following",
 			"Whether a standby Database has no leader, or does not replay what its primary archives, by namespace and Database.", []string{"namespace", "database"}, nil),
+		imports: prometheus.NewDesc("capstan_database_import_behind",
+			"Whether a Database does not apply the changes of the server that it is imported from, or is more than 1 GiB behind; 1 when it is so.", []string{"namespace", "database"}, nil),
 		second: prometheus.NewDesc("capstan_database_second_primary",
 			"Whether the former primary of a promoted Database still archives, by namespace and Database.", []string{"namespace", "database"}, nil),
 		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -90,6 +93,7 @@ func (c *counts) Describe(to chan<- *prometheus.Desc) {
 	to <- c.gap
 	to <- c.follows
 	to <- c.second
+	to <- c.imports
 }
 
 // Collect the count of Databases, their last backups and verifications, how full the volumes are that backups go to, and how standby
@@ -136,6 +140,11 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 			of := []string{l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database}
 			to <- prometheus.MustNewConstMetric(c.follows, prometheus.GaugeValue, behind, of...)
 			to <- prometheus.MustNewConstMetric(c.second, prometheus.GaugeValue, second, of...)
+		}
+	}
+	for i := range l.Items {
+		if behind, ok := importBehind(&l.Items[i]); ok {
+			to <- prometheus.MustNewConstMetric(c.imports, prometheus.GaugeValue, behind, l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database)
 		}
 	}
 	for g, v := range n {

@@ -29,6 +29,7 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 	r.Volume.UsedPercent = min(max(r.Volume.UsedPercent, 0), 100)
 	bound(&r.Backup)
 	boundFollowing(&r.Following)
+	boundImport(r.Import)
 	r.RestorePoints = boundPoints(r.RestorePoints)
 	return r
 }

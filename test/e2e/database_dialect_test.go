@@ -57,9 +57,8 @@ var dialects = map[v1alpha1.Engine]dialect{
 		admin: []string{"mysql", "--no-defaults", "--batch", "--skip-column-names", "--socket=/run/mysqld/mysqld.sock", "--user=capstan_member"},
 		kill:  "kill -KILL $(cat /run/capstan/mysqld.pid)",
 		// A group hears nothing of a member for five seconds before it suspects it.
-		killed: 8,
-		// Its thread does nothing else for the ten seconds of each try to connect to a node that answers nothing.
-		lost:      65,
+		killed:    8,
+		lost:      15,
 		followers: "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE' AND MEMBER_ROLE = 'SECONDARY'",
 		thousand: `CREATE TABLE kept (n INT PRIMARY KEY); INSERT INTO kept WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 1000) ` +
 			`SELECT n FROM s`,

@@ -82,6 +82,30 @@ func TestAccess(t *testing.T) {
 	}
 }
 
+func TestRun(t *testing.T) {
+	a := newAdmission(t, readCRD(t, "package/provider/crds/observe.capstan.dev_runs.yaml"))
+	cases := map[string]struct{ reason, parameters, want string }{
+		"Smallest": {reason: "A Job and its number are all.", parameters: `{job: fraud-r1, number: 1}`},
+		"NoJob":    {reason: "Something is looked at.", parameters: `{number: 1}`, want: "job: Required value"},
+		"Zero":     {reason: "Runs are counted from one.", parameters: `{job: fraud-r1, number: 0}`, want: "greater than or equal to 1"},
+		"Name":     {reason: "Labels of pods have the name of the Job.", parameters: `{job: fraud.r1, number: 1}`, want: "must be the name of a Job"},
+		"Others":   {reason: "Jobs of other namespaces have no name here.", parameters: `{job: shop/fraud-r1, number: 1}`, want: "must be the name of a Job"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, errs := a.create(t, withParameters(t, "observe.capstan.dev/v1alpha1", "Run", tc.parameters))
+			if all := strings.Join(errs, "\n"); tc.want == "" && all != "" || !strings.Contains(all, tc.want) {
+				t.Errorf("\n%s\ncreate(...): want an error with %q, got %q", tc.reason, tc.want, all)
+			}
+		})
+	}
+	o := withParameters(t, "observe.capstan.dev/v1alpha1", "Run", `{job: fraud-r1, number: 1}`)
+	o["spec"].(map[string]any)["managementPolicies"] = []any{"*"}
+	if _, errs := a.create(t, o); !strings.Contains(strings.Join(errs, "\n"), "a Run changes nothing") {
+		t.Errorf("A Run only observes, got %q", errs)
+	}
+}
+
 func TestTopology(t *testing.T) {
 	a := newAdmission(t, readCRD(t, "package/provider/crds/observe.capstan.dev_topologies.yaml"))
 	cases := map[string]struct{ reason, parameters, want string }{

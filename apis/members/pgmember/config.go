@@ -47,6 +47,8 @@ type Config struct {
 	Backup *Backup `json:"backup,omitempty"`
 	// From is the backup that the Database begins with, if any.
 	From *Source `json:"from,omitempty"`
+	// Import is the running server that fills the Database, if any.
+	Import *Import `json:"import,omitempty"`
 	// Upgrade is the upgrade that this generation begins with, if any.
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
 }

@@ -36,6 +36,11 @@ func complete() Config {
 			RestorePoint: "v1", Encrypted: true, Processes: 4,
 		},
 		Upgrade: &Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
+		Import: &Import{
+			Host: "legacy.example", Port: 5432, TLS: "verify-full", Databases: []ImportDatabase{{Name: "app", Source: "app_prod"}},
+			Skip: []string{SkipLargeObjects}, CutOver: &CutOver{ID: "2026-11-26-a", StopWrites: true},
+			Object: "8f14e45f-ceea-467f-a0e6-000000000001", Ended: true,
+		},
 	}
 }
 

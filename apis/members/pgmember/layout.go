@@ -85,6 +85,10 @@ const (
 	RoleExporter = "exporter"
 	// RolePooler is the login that poolers look verifiers of passwords up with.
 	RolePooler = "pooler"
+	// RoleImport owns the subscriptions of an import.
+	RoleImport = "capstan_import"
+	// RoleRestore is the login that the schema of an import is restored as.
+	RoleRestore = "capstan_restore"
 )
 
 // Common names of certificates. Each opens no more than its own door.

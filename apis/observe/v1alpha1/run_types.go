@@ -9,8 +9,8 @@ import (
 )
 
 // A Run is the quiet observer of a run of a Training: one Job and its pods. It asks the companion of index 0 how the run is going, and
-// reports what blocks the pods. Its status changes when a fact changes, and for progress at most once a minute. Each Training composes
-// one.
+// reports what blocks the pods. Its status changes at once when a fact changes. For progress and new checkpoints it changes after ten
+// minutes, or after a minute and a fifth of all steps. Each Training composes one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -87,6 +87,11 @@ type RunStatus struct {
 
 // RunObservation is the observed state of a run.
 type RunObservation struct {
+	// Job that all other fields are about.
+	//
+	// +optional
+	Job string `json:"job,omitempty"`
+
 	// Number of the run that all other fields are about.
 	//
 	// +optional
@@ -102,7 +107,7 @@ type RunObservation struct {
 	// +optional
 	Attempt *int32 `json:"attempt,omitempty"`
 
-	// Missing members of the crew.
+	// Missing members of the crew, at most 100. While the coordinator itself is missing, it is the only one that is known.
 	//
 	// +listType=map
 	// +listMapKey=index
@@ -114,7 +119,7 @@ type RunObservation struct {
 	// +optional
 	Progress *RunProgress `json:"progress,omitempty"`
 
-	// Checkpoint is the newest complete one.
+	// Checkpoint is the newest complete one, as of progress.at.
 	//
 	// +optional
 	Checkpoint *RunCheckpoint `json:"checkpoint,omitempty"`
@@ -124,7 +129,7 @@ type RunObservation struct {
 	// +optional
 	Restarts int32 `json:"restarts,omitempty"`
 
-	// PodRestarts counts the pods that were replaced.
+	// PodRestarts counts the pods that were replaced after they failed.
 	//
 	// +optional
 	PodRestarts int32 `json:"podRestarts,omitempty"`
@@ -149,7 +154,7 @@ type RunObservation struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Silent is why the coordinator does not answer while its pod runs. Absent while it does.
+	// Silent is why the coordinator does not answer while its pod runs, after three requests. Absent while it does.
 	//
 	// +optional
 	Silent string `json:"silent,omitempty"`

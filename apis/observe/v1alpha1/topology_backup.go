@@ -44,6 +44,20 @@ type UpgradeReport = members.UpgradeReport
 // FollowReport is the report of the leader about the archive that its Database follows.
 type FollowReport = members.FollowReport
 
+// ImportReport is the report of the leader about the import from another server.
+type ImportReport = members.ImportReport
+
+// States of an import.
+const (
+	ImportChecking     = members.ImportChecking
+	ImportIncompatible = members.ImportIncompatible
+	ImportCopying      = members.ImportCopying
+	ImportFollowing    = members.ImportFollowing
+	ImportFailing      = members.ImportFailing
+	ImportCuttingOver  = members.ImportCuttingOver
+	ImportCutOver      = members.ImportCutOver
+)
+
 // States of a standby cluster.
 const (
 	FollowCaughtUp      = members.FollowCaughtUp

@@ -331,6 +331,11 @@ type TopologyObservation struct {
 	// +optional
 	Following *FollowReport `json:"following,omitempty"`
 
+	// Import is what the leader reports of the import from another server, if there is one.
+	//
+	// +optional
+	Import *ImportReport `json:"import,omitempty"`
+
 	// RestorePoints are the latest restore points, oldest first.
 	//
 	// +listType=map

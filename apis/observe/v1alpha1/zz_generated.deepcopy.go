@@ -1496,6 +1496,10 @@ func (in *TopologyObservation) DeepCopyInto(out *TopologyObservation) {
 		*out = new(FollowReport)
 		**out = **in
 	}
+	if in.Import != nil {
+		in, out := &in.Import, &out.Import
+		*out = (*in).DeepCopy()
+	}
 	if in.RestorePoints != nil {
 		in, out := &in.RestorePoints, &out.RestorePoints
 		*out = make([]RestorePoint, len(*in))

@@ -7,6 +7,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/podspec"
 )
 
 // hookEnv begins the names of the variables of a hook.
@@ -15,7 +16,7 @@ const hookEnv = "CAPSTAN_HOOK_"
 // HookTemplate is the pod of a hook's Job: its one container, under the account of the Algorithm, with variables that follow its own.
 // No Service of the Algorithm selects it.
 func (in Inputs) HookTemplate(c corev1.Container, env [][2]string) *applycorev1.PodTemplateSpecApplyConfiguration {
-	c = Restricted(c, false)
+	c = podspec.Restricted(c, false)
 	c.Name = "hook"
 	for _, e := range env {
 		if e[1] != "" {
@@ -30,7 +31,7 @@ func (in Inputs) HookTemplate(c corev1.Container, env [][2]string) *applycorev1.
 		WithSecurityContext(security).
 		WithEnableServiceLinks(false).
 		WithRestartPolicy(corev1.RestartPolicyNever).
-		WithContainers(applied[applycorev1.ContainerApplyConfiguration](c))
+		WithContainers(podspec.Applied[applycorev1.ContainerApplyConfiguration](c))
 	for _, name := range pullSecrets(in) {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}

@@ -3,16 +3,14 @@
 package pods
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/capstan-dev/capstan/function/placement"
+	"github.com/capstan-dev/capstan/function/podspec"
 )
 
 // ReservedVolume reports whether Capstan uses the name of a volume for itself, in this pod or in another.
@@ -21,86 +19,17 @@ func ReservedVolume(name string) bool {
 	return slices.Contains(own, name) || strings.HasPrefix(name, "secret-")
 }
 
-// Restricted is a container of spec.pod with what the Pod Security Standard "restricted" requires, as far as it does not say
-// otherwise. A sidecar keeps running beside the container that serves.
-func Restricted(c corev1.Container, sidecar bool) corev1.Container {
-	c = *c.DeepCopy()
-	if c.SecurityContext == nil {
-		c.SecurityContext = &corev1.SecurityContext{}
-	}
-	if c.SecurityContext.AllowPrivilegeEscalation == nil {
-		c.SecurityContext.AllowPrivilegeEscalation = new(false)
-	}
-	if c.SecurityContext.Capabilities == nil {
-		c.SecurityContext.Capabilities = &corev1.Capabilities{}
-	}
-	if len(c.SecurityContext.Capabilities.Drop) == 0 {
-		c.SecurityContext.Capabilities.Drop = []corev1.Capability{"ALL"}
-	}
-	if sidecar {
-		c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-	}
-	if c.TerminationMessagePolicy == "" {
-		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-	}
-	requested(&c)
-	return c
-}
-
-// requested CPU and memory of a container that names none: an autoscaler that follows the CPU cannot compute a utilization for a
-// pod with a container that requests none, and quotas refuse such a pod. A limit is also a request.
-func requested(c *corev1.Container) {
-	for name, least := range map[corev1.ResourceName]resource.Quantity{
-		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
-	} {
-		_, hasRequest := c.Resources.Requests[name]
-		_, hasLimit := c.Resources.Limits[name]
-		if hasRequest || hasLimit {
-			continue
-		}
-		if c.Resources.Requests == nil {
-			c.Resources.Requests = corev1.ResourceList{}
-		}
-		c.Resources.Requests[name] = least
-	}
-}
-
 // overlayContainers of spec.pod start before the containers of Capstan: what they prepare may be needed to download a model.
 func overlayContainers(in Inputs) []*applycorev1.ContainerApplyConfiguration {
 	o := in.Spec.Pod
 	cs := make([]*applycorev1.ContainerApplyConfiguration, 0, len(o.InitContainers)+len(o.Containers))
 	for _, c := range o.InitContainers {
-		cs = append(cs, applied[applycorev1.ContainerApplyConfiguration](Restricted(c.Core, false)))
+		cs = append(cs, podspec.Applied[applycorev1.ContainerApplyConfiguration](podspec.Restricted(c.Core, false)))
 	}
 	for _, c := range o.Containers {
-		cs = append(cs, applied[applycorev1.ContainerApplyConfiguration](Restricted(c.Core, true)))
+		cs = append(cs, podspec.Applied[applycorev1.ContainerApplyConfiguration](podspec.Restricted(c.Core, true)))
 	}
 	return cs
-}
-
-func overlayVolumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
-	vs := make([]*applycorev1.VolumeApplyConfiguration, 0, len(in.Spec.Pod.Volumes))
-	for _, v := range in.Spec.Pod.Volumes {
-		vs = append(vs, applied[applycorev1.VolumeApplyConfiguration](v.Core))
-	}
-	return vs
-}
-
-// overlayMounts of the container that serves.
-func overlayMounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
-	ms := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(in.Spec.VolumeMounts))
-	for _, m := range in.Spec.VolumeMounts {
-		mount := applycorev1.VolumeMount().WithName(m.Name).WithMountPath(m.MountPath)
-		if m.SubPath != "" {
-			mount.WithSubPath(m.SubPath)
-		}
-		// The API server stores no false, and would report one as a change.
-		if m.ReadOnly {
-			mount.WithReadOnly(true)
-		}
-		ms = append(ms, mount)
-	}
-	return ms
 }
 
 // labels of the pods. Those that select them win.
@@ -108,12 +37,4 @@ func labels(in Inputs) map[string]string {
 	all := placement.Labels(in.Spec.PodMetadata)
 	maps.Copy(all, in.Labels())
 	return all
-}
-
-// applied is a value of core/v1 as what is applied of it: both have the same form as JSON.
-func applied[T any](value any) *T {
-	into := new(T)
-	raw, _ := json.Marshal(value) //nolint:errchkjson // What was decoded from JSON always marshals.
-	_ = json.Unmarshal(raw, into) // The same fields of the same types.
-	return into
 }

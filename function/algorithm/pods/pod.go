@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/placement"
+	"github.com/capstan-dev/capstan/function/podspec"
 )
 
 // Names of volumes, and where shared memory is mounted.
@@ -23,6 +24,9 @@ const (
 	volumeSharedMemory = "shared-memory"
 	SharedMemoryPath   = "/dev/shm"
 )
+
+// annotationSecrets names, on pods, the content of the Secrets whose change makes a revision.
+const annotationSecrets = "capstan.dev/secrets" //nolint:gosec // The name of an annotation.
 
 // preStopSeconds are how long a container continues before it ends, because requests still reach it.
 const preStopSeconds = 5
@@ -72,8 +76,8 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 	}
 	if r := in.Spec.Resources.DeviceRequest; r != nil {
 		pod.WithResourceClaims(applycorev1.PodResourceClaim().
-			WithName(devices).
-			WithResourceClaimTemplateName(in.DeviceClaim(DevicesHash(r))))
+			WithName(podspec.DevicesClaim).
+			WithResourceClaimTemplateName(in.DeviceClaim(podspec.DevicesHash(r))))
 	}
 	account(pod, in)
 	scheduling(pod, in)
@@ -105,7 +109,7 @@ func account(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
 }
 
 func scheduling(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
-	placement.Apply(pod, &in.Spec.Pod.Scheduling, gpuTolerations(in)...)
+	placement.Apply(pod, &in.Spec.Pod.Scheduling, podspec.GPUTolerations(in.Spec.Resources)...)
 	if a := affinity(in); a != nil {
 		pod.WithAffinity(a)
 	}
@@ -113,7 +117,7 @@ func scheduling(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
 
 // affinity to nodes with the right GPU, and, with a volume that only one node can have, to the node that has it.
 func affinity(in Inputs) *applycorev1.AffinityApplyConfiguration {
-	a := gpuAffinity(in)
+	a := podspec.GPUAffinity(in.Spec.Resources)
 	if !in.onOneNode() {
 		return a
 	}
@@ -163,7 +167,7 @@ func volumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 	if in.Spec.Config != nil {
 		vs = append(vs, applycorev1.Volume().
 			WithName(volumeConfig).
-			WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(in.Config(ConfigHash(in.Spec.Config)))))
+			WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(in.Config(podspec.ConfigHash(in.Spec.Config)))))
 	}
 	if size := in.Spec.Resources.SharedMemory; size != nil {
 		vs = append(vs, applycorev1.Volume().
@@ -172,7 +176,7 @@ func volumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 				WithMedium(corev1.StorageMediumMemory).
 				WithSizeLimit(*size)))
 	}
-	return slices.Concat(vs, secretVolumes(in), modelVolumes(in), warmUpVolumes(in), overlayVolumes(in))
+	return slices.Concat(vs, podspec.SecretVolumes(in.Spec.Secrets), modelVolumes(in), warmUpVolumes(in), podspec.Volumes(in.Spec.Pod.Volumes))
 }
 
 // annotations of the pods: their revision, so that findings about them are not held against the next ones in their slot, a hash
@@ -190,10 +194,4 @@ func annotations(in Inputs) map[string]string {
 		m[annotationWarmUp] = body
 	}
 	return m
-}
-
-// ConfigHash of names and contents. JSON sorts the names and marks where each ends.
-func ConfigHash(c *v1alpha1.Config) string {
-	raw, _ := json.Marshal(c.Files) //nolint:errchkjson // A map of strings always marshals.
-	return compose.Hash(raw)
 }

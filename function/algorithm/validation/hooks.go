@@ -14,8 +14,9 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/podspec"
+	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 )
 
 // Hooks returns what is wrong with spec.lifecycle.hooks beyond the schema: addresses that the provider would refuse, as far as the
@@ -98,7 +99,7 @@ func hookContainer(at *field.Path, c corev1.Container) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("env"), e.Name, "is a name that Capstan sets: choose another name"))
 		}
 	}
-	for _, found := range unrestricted(nil, corev1.PodSpec{Containers: []corev1.Container{pods.Restricted(c, false)}}) {
+	for _, found := range podvalidation.Unrestricted(nil, corev1.PodSpec{Containers: []corev1.Container{podspec.Restricted(c, false)}}) {
 		errs = append(errs, field.Invalid(at, field.OmitValueType{}, found))
 	}
 	return errs

@@ -7,26 +7,24 @@ package validation
 import (
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
-	"strings"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/placement"
+	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 )
 
 var spec = field.NewPath("spec")
 
 // Spec returns what is wrong with a spec that has its defaults and that the schema accepts.
 func Spec(name string, s v1alpha1.AlgorithmSpec) field.ErrorList {
-	return slices.Concat(objectName(name), mounts(s), gpu(s), ports(s), gateway(s), lifecycle(s), experiment(s), labels(s))
+	return slices.Concat(objectName(name), mounts(s), podvalidation.GPU(spec.Child("resources"), s.Resources), ports(s), gateway(s), lifecycle(s), experiment(s), labels(s))
 }
 
 var ownSuffix = regexp.MustCompile(`-slot-(a|b|live|activator)$`)
@@ -45,76 +43,25 @@ func objectName(name string) field.ErrorList {
 	}
 }
 
-// A mount is a folder of the container that a field of the spec takes.
-type mount struct {
-	field *field.Path
-	path  string
-}
-
 // mounts must not hide each other, and none can be created inside another that is mounted read-only.
 func mounts(s v1alpha1.AlgorithmSpec) field.ErrorList {
-	var ms []mount
+	var ms []podvalidation.Mount
 	if s.Resources.SharedMemory != nil {
-		ms = append(ms, mount{spec.Child("resources", "sharedMemory"), pods.SharedMemoryPath})
+		ms = append(ms, podvalidation.Mount{Field: spec.Child("resources", "sharedMemory"), Path: pods.SharedMemoryPath})
 	}
 	if s.Config != nil {
-		ms = append(ms, mount{spec.Child("config", "mountPath"), s.Config.MountPath})
+		ms = append(ms, podvalidation.Mount{Field: spec.Child("config", "mountPath"), Path: s.Config.MountPath})
 	}
 	for i, secret := range s.Secrets {
-		ms = append(ms, mount{spec.Child("secrets").Index(i).Child("mountPath"), secret.MountPath})
+		ms = append(ms, podvalidation.Mount{Field: spec.Child("secrets").Index(i).Child("mountPath"), Path: secret.MountPath})
 	}
 	if s.Model != nil {
-		ms = append(ms, mount{spec.Child("model", "mountPath"), s.Model.MountPath})
+		ms = append(ms, podvalidation.Mount{Field: spec.Child("model", "mountPath"), Path: s.Model.MountPath})
 	}
 	for i, m := range s.VolumeMounts {
-		ms = append(ms, mount{spec.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath})
+		ms = append(ms, podvalidation.Mount{Field: spec.Child("volumeMounts").Index(i).Child("mountPath"), Path: m.MountPath})
 	}
-	var errs field.ErrorList
-	for i, m := range ms {
-		if path.Clean(m.path) == "/" {
-			errs = append(errs, field.Invalid(m.field, m.path, "must be an absolute path other than / and without ':'"))
-			continue
-		}
-		for _, other := range ms[:i] {
-			if how := overlap(path.Clean(m.path), path.Clean(other.path)); how != "" {
-				errs = append(errs, field.Invalid(m.field, m.path,
-					fmt.Sprintf("%s %s, which is taken by %s: choose another folder", how, other.path, other.field)))
-				break
-			}
-		}
-	}
-	return errs
-}
-
-// overlap of two folders in words, or nothing.
-func overlap(a, b string) string {
-	switch {
-	case a == b:
-		return "is the same as"
-	case strings.HasPrefix(a, b+"/"):
-		return "is inside"
-	case strings.HasPrefix(b, a+"/"):
-		return "contains"
-	default:
-		return ""
-	}
-}
-
-// gpu must be an extended resource as Kubernetes defines it.
-func gpu(s v1alpha1.AlgorithmSpec) field.ErrorList {
-	r := s.Resources
-	if r.GPU == "" {
-		return nil
-	}
-	var errs field.ErrorList
-	if strings.Contains(r.GPU, "kubernetes.io/") || len(validation.IsQualifiedName("requests."+r.GPU)) > 0 {
-		errs = append(errs, field.Invalid(spec.Child("resources", "gpu"), r.GPU,
-			"must be a resource that nodes advertise, of the form vendor/device, for instance nvidia.com/gpu"))
-	}
-	if i := slices.Index(r.GPUProducts, ""); i >= 0 {
-		errs = append(errs, field.Invalid(spec.Child("resources", "gpuProducts").Index(i), "", "must be the value of a node's label"))
-	}
-	return errs
+	return podvalidation.Mounts(ms)
 }
 
 // NoDeviceClaims is what is wrong with a claim of devices in a cluster that has no such claims.

@@ -140,8 +140,10 @@ func Logins(d *compose.Draft, s *facts.Cluster) {
 	for _, d := range s.Spec.Databases {
 		p.Databases = append(p.Databases, accessv1alpha1.AccessDatabase{Name: d.Name})
 	}
-	for _, c := range s.Spec.Consumers {
-		p.Logins = append(p.Logins, accessLogin(s, c))
+	if !s.Importing() { // nothing but the import may write before the cut-over
+		for _, c := range s.Spec.Consumers {
+			p.Logins = append(p.Logins, accessLogin(s, c))
+		}
 	}
 	d.Require(names.Access, objects.Managed(accessv1alpha1.AccessGroupVersionKind, accessMetadata(s), p))
 }

@@ -31,6 +31,10 @@ func (s *Pass) next() (memory.Memory, bool) {
 		m.Promoted = &memory.Promotion{ID: s.Spec.Promote.ID, When: s.Moment()}
 		return m, true
 	}
+	if s.CutOverEnds() {
+		m.Imported = &memory.Promotion{ID: s.ImportReport().CutOver, When: s.Moment()}
+		return m, true
+	}
 	if w != nil && !w.Closed() {
 		m = begin(s.Cluster, m, memory.Step{ID: w.ID, Kind: memory.StepRestore, To: w.to, At: w.At, RestorePoint: w.Point})
 		if w.Undo {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
 // Recorded is what the files of members keep of a Database for good.
@@ -47,6 +48,31 @@ type Member struct {
 	// From is the backup that the generation begins with, and Upgrade the upgrade; nil without one.
 	From    *Source
 	Upgrade *Upgrade
+
+	// Import is the running server that fills the Database; nil without one.
+	Import *Import
+}
+
+// Import is a running server whose databases are copied and followed until a cut-over.
+type Import struct {
+	Host string
+	Port int32
+	TLS  v1alpha1.ImportTLS
+
+	// Databases to fill.
+	Databases []v1alpha1.ImportedDatabase
+
+	// Skip is what may be left behind.
+	Skip []v1alpha1.ImportSkip
+
+	// CutOver is the request to end the import; nil without one.
+	CutOver *v1alpha1.DatabaseCutOver
+
+	// Object is the uid of the Database.
+	Object string
+
+	// Ended reports that consumers have logins: nothing is imported any more, also into empty data.
+	Ended bool
 }
 
 // A Slot keeps changes of a database until its consumer has read them.

@@ -40,6 +40,9 @@ type Memory struct {
 	// Promoted is the promotion of a Database that was a standby; nil before.
 	Promoted *Promotion `json:"promoted,omitempty"`
 
+	// Imported is the cut-over of a Database that was filled from another server; nil before.
+	Imported *Promotion `json:"imported,omitempty"`
+
 	// Versions are the major versions of the data of generations, once there was an upgrade.
 	Versions map[int]string `json:"versions,omitempty"`
 }
@@ -110,7 +113,7 @@ type Done struct {
 	RestorePoint v1alpha1.RestorePointName `json:"restorePoint,omitempty"`
 }
 
-// A Promotion ended that a Database is a standby, for good.
+// A Promotion ended that a Database is a standby or is imported, for good.
 type Promotion struct {
 	ID   string    `json:"id"`
 	When time.Time `json:"when"`
@@ -124,7 +127,7 @@ func (m Memory) Generation() int { return max(1, m.Active) }
 
 // IsEmpty memory: nothing ever happened.
 func (m Memory) IsEmpty() bool {
-	return m.Active == 0 && m.Last == 0 && m.Step == nil && len(m.Done) == 0 && m.Promoted == nil
+	return m.Active == 0 && m.Last == 0 && m.Step == nil && len(m.Done) == 0 && m.Promoted == nil && m.Imported == nil
 }
 
 // Restored is what became of a restore.

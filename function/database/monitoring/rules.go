@@ -51,7 +51,7 @@ func alerts(s *facts.Cluster) []monitoringv1.Rule {
 			Summary: "A volume of Database %s in namespace %s is over 95 %% full, and the server is about to stop: raise spec.storage now.",
 		},
 	}
-	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), backupAlerts(s), standbyAlerts(s), own.Standbys)
+	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), backupAlerts(s), standbyAlerts(s), importAlerts(s), own.Standbys)
 	rules := make([]monitoringv1.Rule, 0, len(alerts))
 	for _, a := range alerts {
 		rules = append(rules, monitoringv1.Rule{

@@ -172,6 +172,8 @@ const (
 	// VolumeSource and VolumeSourceKey have the same of the backup that a Database begins with.
 	VolumeSource    = "source"
 	VolumeSourceKey = "source-key"
+	// VolumeImport has the Secret of the server that a Database is imported from.
+	VolumeImport = "import"
 
 	// VolumeSourceRepository has what opens the source's volume of backups, if it has one.
 	VolumeSourceRepository = "source-repository"

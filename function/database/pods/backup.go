@@ -29,6 +29,10 @@ func backupVolumes(s *facts.Cluster) []*applycorev1.VolumeApplyConfiguration {
 	if name := backup.SourceDatabase(s); name != "" {
 		volumes = append(volumes, SecretVolume(names.VolumeSourceRepository, name+"-"+names.SuffixRepositoryClient))
 	}
+	// It stays after the cut-over, or members would be restarted.
+	if s.Imports() {
+		volumes = append(volumes, SecretVolume(names.VolumeImport, s.Spec.From.Server.CredentialsSecretRef.Name))
+	}
 	for _, v := range volumes {
 		v.Secret.WithOptional(true)
 	}

@@ -45,8 +45,8 @@ func available(s *decision.Pass) xpv2.Condition {
 	switch {
 	case order.Hibernated(s.Cluster):
 		return no(v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
-	case writable && s.Standby():
-		return no(v1alpha1.ReasonStandby, "this Database is a standby of another one and takes no writes: clients read at status.endpoints.readOnly; to let it take writes, set spec.promote")
+	case writable && elsewhere(s.Cluster).Status != "":
+		return elsewhere(s.Cluster)
 	case writable && s.Seen.Paused:
 		return yes(v1alpha1.ReasonPaused,
 			"a leader takes writes, but no standby would replace it: failover is paused by hand; "+s.Traits.Resume)
@@ -70,6 +70,18 @@ func available(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonNoLeader, fmt.Sprintf(
 			"there is no leader: a member that can becomes the leader within the time of spec.availability.profile; if none does, run kubectl logs -n %s -l %s=%s -c %s",
 			s.Namespace, observev1alpha1.LabelDatabase, s.Base(), s.Traits.App))
+	}
+}
+
+// elsewhere is where writes are taken while this Database only follows; nothing when they are taken here.
+func elsewhere(s *facts.Cluster) xpv2.Condition {
+	switch {
+	case s.Standby():
+		return no(v1alpha1.ReasonStandby, "this Database is a standby of another one and takes no writes: clients read at status.endpoints.readOnly; to let it take writes, set spec.promote")
+	case s.Importing():
+		return no(v1alpha1.ReasonImporting, "this Database is filled from another server, which takes the writes until spec.cutOver: see the condition Imported")
+	default:
+		return xpv2.Condition{}
 	}
 }
 
@@ -254,6 +266,8 @@ func consumersReady(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonHibernated, "consumers cannot log in while members are stopped: set spec.hibernated to false to start them")
 	case s.Standby():
 		return no(v1alpha1.ReasonStandby, "the logins of a standby are the primary's, with the passwords that they have there: the Secrets of this Database work after its promotion")
+	case s.Importing():
+		return no(v1alpha1.ReasonImporting, "consumers cannot log in before the cut-over, so that nothing but the import writes: see the condition Imported")
 	case !s.Leads() && (len(pending) > 0 || trouble != ""):
 		return no(v1alpha1.ReasonConsumersPending, "logins are created when there is a leader: see the condition Available")
 	case trouble != "":

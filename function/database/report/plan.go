@@ -22,6 +22,7 @@ var conditions = []struct {
 	{v1alpha1.TypeAvailable, available},
 	{v1alpha1.TypeFollowing, following},
 	{v1alpha1.TypePromoted, promoted},
+	{v1alpha1.TypeImported, imported},
 	{v1alpha1.TypeHighlyAvailable, highlyAvailable},
 	{v1alpha1.TypeTopologySafe, topologySafe},
 	{v1alpha1.TypeStorageHealthy, storageHealthy},

@@ -37,13 +37,14 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 
 		Reinitialize: reinitializeStatus(s.Cluster),
 		Standby:      standbyStatus(s.Cluster),
+		Import:       importStatus(s.Cluster),
 		Backup:       backupStatus(s.Cluster),
 		Generation:   generationStatus(s.Cluster),
 		Restore:      restoreStatus(s),
 		Upgrade:      upgradeStatus(s),
 		Withheld:     d.Withheld(),
 	}
-	if !s.Leads() || s.Standby() {
+	if !s.Leads() || s.Standby() || s.Importing() {
 		st.Leader = "" // no member takes writes
 	}
 	if s.Observed[names.ReadWrite] != nil {
@@ -130,6 +131,8 @@ func isReady(s *decision.Pass, d *compose.Draft) bool {
 	case len(s.Sets) > 0 && !s.HasTopology:
 		// Without the Topology, the last known state stays.
 		return before
+	case s.Importing():
+		return false // what waits for it begins with migrations, which the source has to make
 	case s.Standby():
 		return s.Leads() && s.FollowReport().State == observev1alpha1.FollowCaughtUp && (before || d.Complete() && len(missing(s.Cluster)) == 0)
 	default:
@@ -189,7 +192,7 @@ func pace(s *decision.Pass, d *compose.Draft, ready bool) compose.Pace {
 	if d.Waits() {
 		pace = max(pace, compose.Asking)
 	}
-	if Hurried(s.Cluster) {
+	if Hurried(s.Cluster) || s.Importing() && slices.Contains([]string{observev1alpha1.ImportCuttingOver, observev1alpha1.ImportCutOver}, s.ImportReport().State) {
 		pace = compose.Hurrying
 	}
 	return pace

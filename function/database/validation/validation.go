@@ -38,6 +38,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkBackup,
 	checkRestore,
 	checkStandby,
+	checkImport,
 	checkMaintenance,
 	checkPooler,
 }

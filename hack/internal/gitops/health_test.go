@@ -88,6 +88,7 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/archive-fails":       "Suspended",
 		"database/bad-parameter":       "Degraded",
 		"experiment/ended":             "Healthy",
+		"training/failed":              "Degraded",
 		"database/hibernated":          "Suspended",
 		"database/maintenance":         "Suspended",
 		"database/major-upgrade":       "Suspended",
@@ -98,7 +99,7 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/version-unavailable": "Degraded",
 	}
 	seen := 0
-	for _, kind := range []string{"algorithm", "database", "experiment"} {
+	for _, kind := range []string{"algorithm", "database", "experiment", "training"} {
 		files, err := filepath.Glob(filepath.Join(root, "examples", kind, "*", "want.yaml"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("cannot find examples: %v", err)
@@ -218,6 +219,19 @@ func cases() map[string]recorded {
 		"ExperimentEnded":   {"No result is a result.", status("Experiment", "phase: Ended", synced, accepted, "ExperimentDecided=False/DurationOver: too few", ready), "Healthy", "too few"},
 		"ExperimentRefused": {"The spec is not carried out.", status("Experiment", "phase: Waiting", synced, "Accepted=False/InvalidSpec: spec.armB", creating), "Degraded", "spec.armB"},
 
+		"TrainingNew":        {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Training, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
+		"TrainingPending":    {"Nothing runs.", status("Training", "phase: Pending", synced, accepted, "Progressing=False/Pending: objects", creating), "Progressing", "objects"},
+		"TrainingQueued":     {"A queue decides.", status("Training", "phase: Queued", synced, accepted, "Progressing=False/Queued: waits for a queue", creating), "Progressing", "waits for a queue"},
+		"TrainingStarting":   {"Pods start.", status("Training", "phase: Starting", synced, accepted, "Progressing=False/Starting: pods start", creating), "Progressing", "pods start"},
+		"TrainingRunning":    {"It lasts for days.", status("Training", "phase: Running", synced, accepted, "Progressing=True/Training: all ranks run", "Succeeded=Unknown/NotFinished", ready), "Healthy", "all ranks run"},
+		"TrainingRecovering": {"Ranks start again.", status("Training", "phase: Recovering", synced, accepted, "Progressing=False/Recovering: all ranks start again", creating), "Progressing", "start again"},
+		"TrainingRestarting": {"Another run follows.", status("Training", "phase: Restarting", synced, accepted, "Progressing=False/Restarting: run 2 follows", creating), "Progressing", "run 2 follows"},
+		"TrainingSuspended":  {"A person resumes it.", status("Training", "phase: Suspended", synced, accepted, "Progressing=False/Suspended: remove it", creating), "Suspended", "remove it"},
+		"TrainingSucceeded":  {"It is done.", status("Training", "phase: Succeeded", synced, accepted, "Progressing=False/Succeeded: run 1 succeeded", "Succeeded=True/Succeeded", ready), "Healthy", "run 1 succeeded"},
+		"TrainingFailed":     {"A person has to look.", status("Training", "phase: Failed", synced, accepted, "Progressing=False/Failed", "Succeeded=False/ProgramFailed: unknown argument", creating), "Degraded", "unknown argument"},
+		"TrainingRefused":    {"The spec is not carried out.", status("Training", "phase: Running", synced, "Accepted=False/InvalidSpec: spec.watch", ready), "Degraded", "spec.watch"},
+		"TrainingUnregistered": {"The registry refuses it.", status("Training", "phase: Succeeded", synced, accepted, "Progressing=False/Succeeded", "Succeeded=True/Succeeded", "ModelRegistered=False/RegistryFailed: no such model", creating), "Degraded", "no such model"},
+
 		"DatabasePending":      {"Nothing runs.", database("phase: Pending", "Available=False/MakingReady: certificates", "Updated=False/AddingMembers", creating), "Progressing", "certificates"},
 		"DatabaseCreating":     {"Members start.", database("phase: Creating", "Available=False/Bootstrapping: members start", "Updated=False/AddingMembers", creating), "Progressing", "members start"},
 		"DatabaseRunning":      {"All is well.", database("phase: Running", leading, updated, ready), "Healthy", "a member leads"},
@@ -252,7 +266,7 @@ func TestHealthInEveryPhase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, tc.object)
 			check(t, tc.reason, o, tc.want, tc.message)
-			covered[map[string]string{"Algorithm": "Phase", "Database": "DatabasePhase"}[text(o, "kind")]+" "+text(o, "status", "phase")] = true
+			covered[map[string]string{"Algorithm": "Phase", "Database": "DatabasePhase", "Training": "TrainingPhase"}[text(o, "kind")]+" "+text(o, "status", "phase")] = true
 			covered["RolloutPhase "+text(o, "status", "rollout", "phase")] = true
 		})
 	}
@@ -286,7 +300,7 @@ func phases(t *testing.T) []string {
 				return true
 			}
 			of, ok := spec.Type.(*ast.Ident)
-			if !ok || of.Name != "Phase" && of.Name != "RolloutPhase" && of.Name != "DatabasePhase" {
+			if !ok || of.Name != "Phase" && of.Name != "RolloutPhase" && of.Name != "DatabasePhase" && of.Name != "TrainingPhase" {
 				return true
 			}
 			for _, v := range spec.Values {

@@ -70,7 +70,9 @@ type cluster struct {
 	config  mysqlmember.Config
 	bucket  *store // nil without backups
 
-	apiDown atomic.Bool
+	dns string // address of the cluster's DNS
+
+	apiDown, dnsDown atomic.Bool
 
 	mu        sync.Mutex
 	forwarded []net.Conn
@@ -209,8 +211,7 @@ group_replication_consistency=BEFORE_ON_PRIMARY_FAILOVER
 group_replication_exit_state_action=OFFLINE_MODE
 group_replication_autorejoin_tries=3
 group_replication_member_expel_timeout=0
-group_replication_unreachable_majority_timeout=1
-group_replication_ssl_mode=VERIFY_IDENTITY
+group_replication_unreachable_majority_timeout=10
 group_replication_recovery_use_ssl=ON
 group_replication_recovery_ssl_verify_server_cert=ON
 `
@@ -344,7 +345,8 @@ func (c *cluster) start(letter string) *running {
 		c.t.Fatal(err)
 	}
 	box := container{
-		Root: c.root, Scratch: scratch, Network: c.netns(letter), Program: memberProgram, Hosts: c.hosts(), Host: m.Pod, Args: []string{"run"},
+		Root: c.root, Scratch: scratch, Network: c.netns(letter), Program: memberProgram, DNS: c.dns,
+		Hosts: hostsOf(m.IP + " " + m.Pod + "." + c.podsHost()), Host: m.Pod, Args: []string{"run"},
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
 			mysqlmember.FolderServer: mount("members"), mysqlmember.FolderAccess: mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
@@ -380,14 +382,9 @@ func (c *cluster) volume(letter string, size int) {
 // podsHost is behind the names of the pods of members.
 func (c *cluster) podsHost() string { return database + "-pods." + c.ns + ".svc" }
 
-// hosts file of every container.
-func (c *cluster) hosts() string {
-	lines := []string{"127.0.0.1 localhost\n"}
-	for _, l := range c.letters {
-		m := c.identify(l)
-		lines = append(lines, m.IP+" "+m.Pod+"."+c.podsHost()+"\n")
-	}
-	return strings.Join(lines, "")
+// hostsOf a container, as a kubelet writes them: others are found by the DNS.
+func hostsOf(own ...string) string {
+	return strings.Join(append([]string{"127.0.0.1 localhost"}, own...), "\n") + "\n"
 }
 
 // running container of a member.

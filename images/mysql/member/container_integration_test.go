@@ -39,6 +39,7 @@ type container struct {
 	Program string            `json:"program"` // takes the place of the image's
 	Mounts  map[string]string `json:"mounts"`  // from a path in the container to a folder outside
 	Hosts   string            `json:"hosts"`   // content of /etc/hosts
+	DNS     string            `json:"dns"`     // address of the name server
 	Host    string            `json:"host"`    // name
 	Args    []string          `json:"args"`    // of the program
 }
@@ -124,8 +125,10 @@ func (c container) assemble() error {
 	if err := unix.Mount("proc", in("/proc"), "proc", 0, ""); err != nil {
 		return fmt.Errorf("proc: %w", err)
 	}
-	if err := os.WriteFile(in("/etc/hosts"), []byte(c.Hosts), 0o644); err != nil {
-		return err
+	for name, content := range map[string]string{"hosts": c.Hosts, "resolv.conf": "nameserver " + c.DNS + "\n"} {
+		if err := os.WriteFile(in("/etc/"+name), []byte(content), 0o644); err != nil {
+			return err
+		}
 	}
 	program := in("/usr/local/bin/capstan-member")
 	if f, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755); err != nil {

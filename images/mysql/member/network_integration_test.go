@@ -41,6 +41,12 @@ func (c *cluster) bridge() {
 	c.t.Cleanup(func() { _ = exec.Command("ip", "link", "del", link).Run() })
 	c.ip("address", "add", fmt.Sprintf("10.%d.%d.1/24", c.net, c.sub), "dev", link)
 	c.ip("link", "set", link, "up")
+	c.resolve(fmt.Sprintf("10.%d.%d.1", c.net, c.sub))
+}
+
+// mac is the address of a member's interface.
+func (c *cluster) mac(letter string) string {
+	return fmt.Sprintf("02:00:00:00:%02x:%02x", c.sub%256, letter[0])
 }
 
 // network of a member, in which the API server is where it is on the machine.
@@ -49,12 +55,34 @@ func (c *cluster) network(letter string) {
 	name := c.link() + letter
 	c.ip("netns", "add", name)
 	c.t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
-	c.ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
+	c.ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "address", c.mac(letter), "netns", name)
 	c.ip("link", "set", name, "master", c.link(), "up")
 	c.ip("-n", name, "address", "add", c.identify(letter).IP+"/24", "dev", "eth0")
 	c.ip("-n", name, "link", "set", "eth0", "up")
 	c.ip("-n", name, "link", "set", "lo", "up")
 	c.offer(letter, c.api)
+}
+
+// lose the node of a member: its power, what is on it, and the cluster's DNS with it. What others send there is dropped, and nothing says so.
+func (c *cluster) lose(letter string) {
+	c.t.Helper()
+	for _, l := range c.letters {
+		if l != letter {
+			// Without it a kernel that finds nobody at the address would say that there is no route.
+			c.ip("-n", c.link()+l, "neigh", "replace", c.identify(letter).IP, "lladdr", c.mac(letter), "dev", "eth0", "nud", "permanent")
+		}
+	}
+	c.dnsDown.Store(true)
+	c.ip("link", "set", c.link()+letter, "down")
+	c.running(letter).kill()
+}
+
+// bring a node back that was lost, and its member.
+func (c *cluster) bring(letter string) {
+	c.t.Helper()
+	c.ip("link", "set", c.link()+letter, "up")
+	c.dnsDown.Store(false)
+	c.start(letter)
 }
 
 // offer a server of the machine in the network of a member, at the same address.

@@ -41,7 +41,7 @@ func (c *cluster) job(killedAt string, args ...string) (said string, left []stri
 	log := filepath.Join(c.logs, "log-"+name)
 	_ = os.Remove(log)
 	r := container{
-		Root: c.root, Scratch: scratch, Network: c.netns(letterOfJobs), Program: memberProgram, Hosts: c.hosts(), Host: name, Args: args,
+		Root: c.root, Scratch: scratch, Network: c.netns(letterOfJobs), Program: memberProgram, Hosts: hostsOf(), DNS: c.dns, Host: name, Args: args,
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: volume, mysqlmember.FolderConfig: filepath.Join(c.base, "config"), mysqlmember.FolderMembers: filepath.Join(c.base, "client"),
 			mysqlmember.FolderBackup: c.folder("backup"), mysqlmember.FolderBackupKey: c.folder("backup-key"),

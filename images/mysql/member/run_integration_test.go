@@ -118,6 +118,7 @@ func TestThreeMembers(t *testing.T) {
 		{"ServerKilled", serverKilled},
 		{"ServerFrozen", serverFrozen},
 		{"EverythingFrozen", everythingFrozen},
+		{"NodeLost", nodeLost},
 		{"AllKilled", allKilled},
 		{"TwoOfThreeKilled", twoOfThreeKilled},
 		{"ExtraTransactions", extraTransactions},
@@ -235,6 +236,22 @@ func everythingFrozen(t *testing.T, c *cluster, w *writer) {
 	t.Logf("ready again after %s", c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(former) }))
 }
 
+// nodeLost: the node of the leader, and the cluster's DNS with it.
+func nodeLost(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
+	former := c.leader()
+	c.lose(former)
+	gapOf(t, c, w, former)
+	for _, l := range c.followers() {
+		if l == former {
+			continue
+		}
+		c.eventually("what is left stays a group", 30*time.Second, func() bool { return c.online(l) == "2" })
+	}
+	c.bring(former)
+	t.Logf("ready again after %s", c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(former) }))
+}
+
 // allKilled at once: the one that has all begins again.
 func allKilled(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
@@ -334,7 +351,8 @@ func twoOfThreeKilled(t *testing.T, c *cluster, w *writer) {
 		_, r, role := c.status(third)
 		return c.probe(third, "/readyz") != nil && role == "" && r.Reason != ""
 	})
-	c.eventually("it says whom it waits for", 40*time.Second, func() bool {
+	// Five seconds, the ten after which it leaves, and the thirty that the server then waits for the threads of the group.
+	c.eventually("it says whom it waits for", 70*time.Second, func() bool {
 		_, r, _ := c.status(third)
 		return r.Reason == members.ReasonWaitingForMembers && strings.Contains(r.Message, database+"-"+gone[0])
 	})

@@ -312,6 +312,7 @@ func (c *cluster) start(letter string) *running {
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
 			pgmember.FolderBackup: c.folder("bucket"), pgmember.FolderSource: c.folder("source"), pgmember.FolderSourceRepository: c.folder("source-repository"),
 			pgmember.FolderBackupKey: c.folder("backup-key"), pgmember.FolderSourceKey: c.folder("source-key"),
+			pgmember.FolderImport: c.folder("import"),
 		},
 	}
 	host, port, _ := net.SplitHostPort(c.api.address)

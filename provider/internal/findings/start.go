@@ -21,7 +21,7 @@ import (
 // placement of replicas.
 var placement = podhealth.Placement{
 	Who:     "a replica",
-	Special: withoutDevice,
+	Special: podhealth.WithoutDevice("a replica"),
 	Remedies: []struct{ Word, Remedy string }{
 		{"Insufficient cpu", "lower spec.resources.cpu"},
 		{"Insufficient memory", "lower spec.resources.memory"},
@@ -34,35 +34,6 @@ var placement = podhealth.Placement{
 		{"persistentvolumeclaim", "make the claim, or correct the claim in spec.model.uri"},
 		{"unbound immediate PersistentVolumeClaims", "see the events of the claim: its storage class must be able to provide the volume"},
 	},
-}
-
-// withoutDevice finds a replica that waits for a GPU.
-func withoutDevice(p *corev1.Pod, objections []string, all string) *podhealth.Hindrance {
-	for _, o := range objections {
-		if strings.Contains(o, "cannot allocate all claims") {
-			return &podhealth.Hindrance{
-				Reason: v1alpha1.ReasonInsufficientGPU,
-				What:   "no node has the devices free that a replica claims: " + all,
-				Remedy: "lower count or correct selectors in spec.resources.deviceRequest, or add nodes that have such devices",
-			}
-		}
-		device, ok := strings.CutPrefix(o, "Insufficient ")
-		if !ok || !strings.Contains(device, "/") {
-			continue
-		}
-		count := "enough"
-		for _, c := range slices.Backward(slices.Concat(p.Spec.Containers, p.Spec.InitContainers)) {
-			if q, ok := c.Resources.Limits[corev1.ResourceName(device)]; ok {
-				count = q.String()
-			}
-		}
-		return &podhealth.Hindrance{
-			Reason: v1alpha1.ReasonInsufficientGPU,
-			What:   fmt.Sprintf("no node has %s %s free for a replica: %s", count, device, all),
-			Remedy: "lower spec.resources.gpuCount, name another device in spec.resources.gpu, or add nodes that have it",
-		}
-	}
-	return nil
 }
 
 // withoutSecrets finds a pod that waits for Secrets that are missing. No status says so: the kubelet reports only in events what

@@ -73,30 +73,49 @@ func (g *Guard) Dialer(d net.Dialer, namespace, host string) Dial {
 	}
 }
 
+// PodDialer of connections with pods, whose addresses come from the API server. Pods have private addresses, so these are allowed, and
+// all else that Dialer refuses is refused.
+func (g *Guard) PodDialer(d net.Dialer) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		guarded := d // a copy: connections are made at the same time
+		guarded.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+			_, _, err := g.reachable(ctx, address)
+			return err
+		}
+		return guarded.DialContext(ctx, network, address)
+	}
+}
+
 // check an address before a connection is made.
 func (g *Guard) check(ctx context.Context, from target, address string) error {
+	a, allowed, err := g.reachable(ctx, address)
+	if err != nil || allowed || !addresses.IsPrivate(a) {
+		return err
+	}
+	return g.private(ctx, from, a)
+}
+
+// reachable refuses the addresses at which no tenant has a server. Otherwise it returns the address, and whether the platform allows it.
+func (g *Guard) reachable(ctx context.Context, address string) (a netip.Addr, allowed bool, err error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &net.AddrError{Err: "not an address", Addr: address}
+		return a, false, &net.AddrError{Err: "not an address", Addr: address}
 	}
-	a := addresses.Plain(to.Addr())
+	a = addresses.Plain(to.Addr())
 	if slices.ContainsFunc(g.Allowed, func(p netip.Prefix) bool { return p.Contains(a) }) {
-		return nil
+		return a, true, nil
 	}
 	if kind := refused(a); kind != "" {
-		return &AddressError{Kind: kind}
+		return a, false, &AddressError{Kind: kind}
 	}
 	api, err := g.apiServer(ctx)
 	if err != nil {
-		return InCluster("cannot distinguish the API server's addresses from others: %w", err)
+		return a, false, InCluster("cannot distinguish the API server's addresses from others: %w", err)
 	}
 	if slices.Contains(api, a) {
-		return &AddressError{Kind: "the API server"}
+		return a, false, &AddressError{Kind: "the API server"}
 	}
-	if !addresses.IsPrivate(a) {
-		return nil
-	}
-	return g.private(ctx, from, a)
+	return a, false, nil
 }
 
 // private addresses are refused, except hosts that the platform allows and Services of the tenant's namespace.

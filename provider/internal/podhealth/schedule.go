@@ -3,6 +3,7 @@
 package podhealth
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -81,5 +82,37 @@ func (l *Placement) misfit(p *corev1.Pod, objections []string) *Hindrance {
 		Reason: v1alpha1.ReasonUnschedulable,
 		What:   "no node takes " + l.Who + ": " + said,
 		Remedy: strings.Join(append(do, "or add nodes that fit"), ", "),
+	}
+}
+
+// WithoutDevice is a Special that finds a pod which waits for a GPU or another device, in the fields of spec.resources. The text for who
+// is as in Placement.
+func WithoutDevice(who string) func(p *corev1.Pod, objections []string, said string) *Hindrance {
+	return func(p *corev1.Pod, objections []string, said string) *Hindrance {
+		for _, o := range objections {
+			if strings.Contains(o, "cannot allocate all claims") {
+				return &Hindrance{
+					Reason: v1alpha1.ReasonInsufficientGPU,
+					What:   "no node has the devices free that " + who + " claims: " + said,
+					Remedy: "lower count or correct selectors in spec.resources.deviceRequest, or add nodes that have such devices",
+				}
+			}
+			device, ok := strings.CutPrefix(o, "Insufficient ")
+			if !ok || !strings.Contains(device, "/") {
+				continue
+			}
+			count := "enough"
+			for _, c := range slices.Backward(slices.Concat(p.Spec.Containers, p.Spec.InitContainers)) {
+				if q, ok := c.Resources.Limits[corev1.ResourceName(device)]; ok {
+					count = q.String()
+				}
+			}
+			return &Hindrance{
+				Reason: v1alpha1.ReasonInsufficientGPU,
+				What:   fmt.Sprintf("no node has %s %s free for %s: %s", count, device, who, said),
+				Remedy: "lower spec.resources.gpuCount, name another device in spec.resources.gpu, or add nodes that have it",
+			}
+		}
+		return nil
 	}
 }

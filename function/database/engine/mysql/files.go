@@ -75,7 +75,6 @@ var fixed = map[string]string{
 	"group_replication_exit_state_action":                "OFFLINE_MODE",
 	"group_replication_autorejoin_tries":                 "3",
 	"group_replication_transaction_size_limit":           "150000000",
-	"group_replication_ssl_mode":                         "VERIFY_IDENTITY",
 	"group_replication_recovery_use_ssl":                 "ON",
 	"group_replication_recovery_ssl_verify_server_cert":  "ON",
 }

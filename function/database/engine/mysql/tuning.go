@@ -101,7 +101,7 @@ func base(s engine.Server) map[string]string {
 	}
 	return map[string]string{
 		parameterExpel:    strconv.Itoa(p.expel),
-		parameterMajority: strconv.Itoa(withoutMajority),
+		parameterMajority: strconv.Itoa(p.majority),
 		// A server that was killed reads it all at its start.
 		parameterRedo: text(min(max(min(s.Storage/20, bufferPool(s.Memory, mySQL{}.Connections(s)).size/2)/bytesMB*bytesMB, 128*bytesMB), 8*bytesGB)),
 		// A log is removed as a whole.
@@ -123,19 +123,18 @@ func reloading(s engine.Server) map[string]string {
 
 // A pace of failover, in seconds. A member that is silent for five seconds is suspected, and suspicions are checked every fifteen
 // seconds: so 0 expels it after about 6 s, 1 to 15 after 20 s, and 20 after 35 s.
-type pace struct{ expel int }
-
-// withoutMajority is how long a member stays in a group without hearing a majority of it, in seconds. The thread of the group does nothing else
-// for the ten seconds of each try to connect to a node that was lost. The members that are left do not hear each other meanwhile: with 1 or 10
-// they left as well, and there was no group. Nothing depends on it: without a majority no write is acknowledged, and the program of the
-// member sends clients away at once.
-const withoutMajority = 60
+//
+// A member that hears no majority leaves the group after another while. With Patient and Balanced that is about when the others have another
+// leader. With Fast it is longer: members that are left may not hear each other for some seconds, because the thread of the group waits for a
+// second at each try to connect to a member whose node is gone. No write depends on it: without a majority none is acknowledged, and the
+// program of the member sends clients away at once.
+type pace struct{ expel, majority int }
 
 // paces by how soon a standby becomes the leader.
 var paces = map[v1alpha1.FailoverProfile]pace{
-	v1alpha1.FailoverFast:     {expel: 0},
-	v1alpha1.FailoverBalanced: {expel: 5},
-	v1alpha1.FailoverPatient:  {expel: 20},
+	v1alpha1.FailoverFast:     {expel: 0, majority: 10},
+	v1alpha1.FailoverBalanced: {expel: 5, majority: 15},
+	v1alpha1.FailoverPatient:  {expel: 20, majority: 30},
 }
 
 func paceOf(profile v1alpha1.FailoverProfile) pace {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
@@ -36,13 +37,18 @@ func complete() engine.Member {
 			RestorePoint: "v1", Encrypted: true, Processes: 4,
 		},
 		Upgrade: &engine.Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
+		Import: &engine.Import{
+			Host: "legacy.example", Port: 5432, TLS: v1alpha1.ImportVerifyFull, Databases: []v1alpha1.ImportedDatabase{{Name: "app", Source: "app_prod"}},
+			Skip: []v1alpha1.ImportSkip{"LargeObjects"}, CutOver: &v1alpha1.DatabaseCutOver{ID: "2026-11-26-a", StopWrites: true},
+			Object: "8f14e45f-ceea-467f-a0e6-000000000001", Ended: true,
+		},
 	}
 }
 
 // TestMemberFile pins that every value reaches the field that the program in members reads it from.
 func TestMemberFile(t *testing.T) {
 	m := complete()
-	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], *m.Reinitialize, *m.From, *m.Upgrade} {
+	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], *m.Reinitialize, *m.From, *m.Upgrade, *m.Import, m.Import.Databases[0], *m.Import.CutOver} {
 		v := reflect.ValueOf(part)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"time"
@@ -79,13 +80,14 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		k.note(err.Error() + ": joining by what other members say, if they prove a majority")
 		at.blind = true
 	}
-	others := maps.Clone(at.hosts)
-	delete(others, k.names.Name)
+	hosts := maps.Clone(at.hosts)
+	delete(hosts, k.names.Name)
+	others := peers.Ask(ctx, k.names.Scope, hosts)
 	rec := at.rec
 	initialized := at.common.Initialized != "" || config.Begun
 	e := decision.Enter(decision.Known{
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
-		Others: peers.Ask(ctx, k.names.Scope, others), Initialized: initialized, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
+		Others: others, Initialized: initialized, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
 		GroupName: k.names.GroupName(config.Generation), Blind: at.blind,
 		Leader: layout.Member(rec.Leader), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted,
 	})
@@ -94,7 +96,11 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	seat := record.Seat{Name: k.names.Name, Server: l.Server}
 	switch e.What {
 	case decision.Join:
-		return decision.Join, k.join(ctx, at, seat, group, own.Empty())
+		address := k.names.IP
+		if decision.ByName(others) {
+			address = layout.Host(k.names.Name, config.Domain)
+		}
+		return decision.Join, k.join(ctx, at, seat, mysql.Entry{Group: group, Address: layout.Inner(address), Clone: own.Empty()})
 	case decision.Begin:
 		if !initialized && own.Empty() {
 			if empty, err := k.first(ctx, config, rec, l.Server); err != nil || !empty {
@@ -133,6 +139,8 @@ type surroundings struct {
 	// nothing is recorded.
 	hosts          map[string]string
 	pods, expected []string
+	// addresses of the pods of members, by the member's name.
+	addresses map[string]string
 	// blind reports that the API server does not answer, so that only hosts are known.
 	blind bool
 }
@@ -152,7 +160,7 @@ func (k *Keeper) around(ctx context.Context, config mysqlmember.Config) (at surr
 	if err != nil {
 		return at, err
 	}
-	at.pods = membersOf(list)
+	at.pods, at.addresses = membersOf(list), addressesOf(list)
 	at.hosts = hostsOf(at.pods, at.rec.View, config.Domain)
 	at.expected = slices.Sorted(maps.Keys(at.hosts))
 	if at.common.Initialized == "" && !config.Begun && config.Volumes != nil {
@@ -189,7 +197,7 @@ func (k *Keeper) recall() map[string]string {
 }
 
 // join the group that others are in.
-func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, group string, empty bool) error {
+func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, e mysql.Entry) error {
 	k.entering.Store(true)
 	defer k.entering.Store(false)
 	ctx, cancel := context.WithTimeout(ctx, enterLimit)
@@ -208,13 +216,30 @@ func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, gr
 	if err := k.server.Weigh(ctx, weight); err != nil {
 		return err
 	}
-	var seeds []string
-	for _, name := range slices.Sorted(maps.Keys(at.hosts)) {
-		seeds = append(seeds, layout.Inner(at.hosts[name]))
+	k.log.Info("joining the group", "name", e.Group, "address", e.Address, "copy", e.Clone, "recorded", !at.blind)
+	k.group, e.Seeds = e.Group, k.seeds(ctx, at)
+	return k.server.Join(ctx, e)
+}
+
+// seeds are the addresses at which others may let this member in. They are no names, for the reason that server.Settings has.
+func (k *Keeper) seeds(ctx context.Context, at surroundings) []string {
+	addresses := at.addresses
+	if at.blind {
+		addresses = map[string]string{}
+		ctx, cancel := context.WithTimeout(ctx, lookLimit)
+		defer cancel()
+		for name, host := range at.hosts {
+			// A member whose name is not found cannot be asked either.
+			if found, err := net.DefaultResolver.LookupHost(ctx, host); err == nil {
+				addresses[name] = found[0]
+			}
+		}
 	}
-	k.log.Info("joining the group", "name", group, "copy", empty, "recorded", !at.blind)
-	k.group = group
-	return k.server.Join(ctx, group, seeds, empty)
+	seeds := make([]string, 0, len(addresses))
+	for _, name := range slices.Sorted(maps.Keys(addresses)) {
+		seeds = append(seeds, layout.Inner(addresses[name]))
+	}
+	return seeds
 }
 
 // membersOf are the names of members that have a pod.
@@ -224,6 +249,17 @@ func membersOf(list []pods.Pod) []string {
 		found = append(found, p.Member)
 	}
 	return found
+}
+
+// addressesOf the pods that have one, by the member's name.
+func addressesOf(list []pods.Pod) map[string]string {
+	addresses := map[string]string{}
+	for _, p := range list {
+		if p.IP != "" {
+			addresses[p.Member] = p.IP
+		}
+	}
+	return addresses
 }
 
 // hostsOf the members that have a pod or a seat, by name.

@@ -148,7 +148,7 @@ func (k *Keeper) Answer(ctx context.Context, proof bool) decision.Member {
 		return decision.Member{State: decision.Starting}
 	}
 	has, err := has(l)
-	m := decision.Member{State: decision.Grouped, Server: l.Server, Has: has, GroupName: l.GroupName, Follows: l.Leader()}
+	m := decision.Member{State: decision.Grouped, Server: l.Server, Has: has, GroupName: l.GroupName, Follows: l.Leader(), Addresses: true}
 	switch own := l.Own(); {
 	case err != nil:
 		return decision.Member{State: decision.Starting}

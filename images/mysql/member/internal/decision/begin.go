@@ -45,6 +45,18 @@ type Member struct {
 	GroupName string
 	// Follows is the id of the data of the leader that it hears from, if its group has a majority.
 	Follows string
+	// Addresses reports that it lets members into its group that have an address there, and no name. A member of an earlier version does not.
+	Addresses bool
+}
+
+// ByName reports whether a group takes names only, because a member of an earlier version is in it.
+func ByName(others map[string]Member) bool {
+	for _, m := range others {
+		if m.State == Grouped && !m.Addresses {
+			return true
+		}
+	}
+	return false
 }
 
 // A Seat is a member of the last group that is known to have had a majority, with the id of its data.

@@ -399,3 +399,24 @@ func FuzzEnter(f *testing.F) {
 		}
 	})
 }
+
+// TestByName: a member of an earlier version checks the name in the certificate of who enters its group, which no address is.
+func TestByName(t *testing.T) {
+	earlier, present := Member{State: Grouped}, Member{State: Grouped, Addresses: true}
+	for name, tc := range map[string]struct {
+		reason string
+		others map[string]Member
+		want   bool
+	}{
+		"Present":  {"All take addresses.", map[string]Member{"a": present, "b": present}, false},
+		"Earlier":  {"One does not.", map[string]Member{"a": present, "b": earlier}, true},
+		"Outside":  {"One that is in no group lets nobody in.", map[string]Member{"a": present, "b": {State: Offline}}, false},
+		"Starting": {"One that has no server yet says nothing of itself.", map[string]Member{"a": present, "b": {State: Starting}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ByName(tc.others); got != tc.want {
+				t.Errorf("%s ByName is %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

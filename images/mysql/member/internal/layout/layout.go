@@ -6,6 +6,7 @@ package layout
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -124,8 +125,8 @@ func MemberOf(host string) string {
 	return Member(pod)
 }
 
-// Inner is where other members reach the server of a host.
-func Inner(host string) string { return host + ":" + strconv.Itoa(mysqlmember.PortMembers) }
+// Inner is where other members reach the server of a host, which may be an address.
+func Inner(host string) string { return net.JoinHostPort(host, strconv.Itoa(mysqlmember.PortMembers)) }
 
 // most members of a generation, by their letters.
 const most = 16

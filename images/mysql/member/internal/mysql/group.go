@@ -106,15 +106,25 @@ func (s *Server) Weigh(ctx context.Context, weight int) error {
 	return s.Do(ctx, "set the weight in elections", fmt.Sprintf("SET GLOBAL group_replication_member_weight = %d", weight))
 }
 
-// Join the group that some of the seeds are in. With clone, all data is copied from one of its members, and what is here is removed.
-func (s *Server) Join(ctx context.Context, group string, seeds []string, clone bool) error {
+// An Entry of a member into a group.
+type Entry struct {
+	// Group is the group's name, Address what the member is known by there, and Seeds the addresses of members that may be in it.
+	Group, Address string
+	Seeds          []string
+	// Clone all data from a member of the group, and remove what is here.
+	Clone bool
+}
+
+// Join the group that some of the seeds are in.
+func (s *Server) Join(ctx context.Context, e Entry) error {
 	threshold := "DEFAULT"
-	if clone {
+	if e.Clone {
 		threshold = "1"
 	}
 	// It may have been left on by a beginning that failed, and would make a second group here.
 	return s.Do(ctx, "join the group", "SET GLOBAL group_replication_bootstrap_group = OFF",
-		"SET GLOBAL group_replication_group_name = "+text(group), "SET GLOBAL group_replication_group_seeds = "+text(strings.Join(seeds, ",")),
+		"SET GLOBAL group_replication_group_name = "+text(e.Group), "SET GLOBAL group_replication_local_address = "+text(e.Address),
+		"SET GLOBAL group_replication_group_seeds = "+text(strings.Join(e.Seeds, ",")),
 		"SET GLOBAL group_replication_clone_threshold = "+threshold, startGroup)
 }
 

@@ -49,7 +49,11 @@ func Settings(n layout.Names, c mysqlmember.Config, base string) (string, error)
 		own = append(own, [2]string{"plugin_load_add", p})
 	}
 	own = append(own, [2]string{"group_replication_group_name", n.GroupName(c.Generation)},
-		[2]string{"group_replication_local_address", layout.Inner(host)})
+		// No name: the thread of the group that does everything looks names up as well, up to ten times. With a server of the DNS gone it would
+		// do nothing else for so long that the others take this member for lost.
+		[2]string{"group_replication_local_address", layout.Inner(n.IP)},
+		// No certificate has an address. All members share one certificate, and no other one of their authority is for a server.
+		[2]string{"group_replication_ssl_mode", "VERIFY_CA"})
 	if c.Backup != nil && c.Backup.Enabled {
 		// Binary logs stay until the archive has them. The program removes them, also at a start.
 		own = append(own, [2]string{"binlog_expire_logs_auto_purge", "OFF"})

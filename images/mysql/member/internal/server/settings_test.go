@@ -24,7 +24,7 @@ func TestSettings(t *testing.T) {
 	a, b := Parameters(first), Parameters(second)
 	want := map[string]string{
 		"port": "3306", "server_id": "18", "report_host": "orders-db-c-0.orders-db-pods.shop.svc", "admin_address": "10.0.0.7",
-		"group_replication_local_address": "orders-db-c-0.orders-db-pods.shop.svc:33062", "datadir": "/data/mysql", "offline_mode": "ON",
+		"group_replication_local_address": "10.0.0.7:33062", "datadir": "/data/mysql", "offline_mode": "ON",
 		"admin_ssl_key": "/run/capstan/tls/members.key", "ssl_key": "/run/capstan/tls/server.key",
 	}
 	got := map[string]string{}

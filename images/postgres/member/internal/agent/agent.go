@@ -4,7 +4,7 @@
 // does what Patroni leaves to others.
 //
 // Each loop is a type with a method Run, which alone reads and writes the type's plain fields. A loop that needs nothing of another
-// one is in a package of its own: report, role, gate, upgrader, backups, standby. What loops share is an atomic value with one writer, a
+// one is in a package of its own: report, role, gate, upgrader, backups, standby, importing. What loops share is an atomic value with one writer, a
 // lock or a Wakeup:
 //
 //	role.Leadership    written by the role.Labeler, read by all that act for the leader only
@@ -36,6 +36,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/diverged"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/following"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/importing"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/reinitialize"
@@ -131,6 +132,7 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		loop.Every(nil, (&upgrader.Settler{Names: c.Names, Pods: own, Leads: leads, Log: log}).Once),
 		loop.Every(nil, (&standby.Keeper{Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&reinitialize.Keeper{Member: c.Name, Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
+		loop.Every(nil, (&importing.Keeper{Names: c.Names, Leads: leads, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&following.Keeper{Pod: c.Pod, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, lock.Watch),
 	}

@@ -18,9 +18,11 @@ import (
 )
 
 // How often roles and extensions are checked: when all is well, and while something is missing. At first sooner, because the
-// provider creates databases seconds after there is a leader, and the user who created the Database waits for their extensions.
+// provider creates databases seconds after there is a leader, and the user who created the Database waits for their extensions. Logins that may
+// read changes come later as well, and others with each password: their consumers wait for the right to.
 const (
 	manageEvery   = 10 * time.Minute
+	manageLogins  = 15 * time.Second
 	manageMissing = 15 * time.Second
 	manageFirst   = time.Second
 	manageStandby = time.Minute
@@ -44,8 +46,12 @@ func (m *Manager) once(ctx context.Context) time.Duration {
 		m.missing = manageFirst
 		return m.follow(ctx)
 	}
+	config, err := layout.ReadConfig()
 	pause := manageEvery
-	err := manage(ctx)
+	if err == nil {
+		pause = whenWell(config)
+		err = manage(ctx, config)
+	}
 	var missing *managed.Missing
 	switch {
 	case err == nil:
@@ -77,13 +83,17 @@ func (m *Manager) follow(ctx context.Context) time.Duration {
 	return manageStandby
 }
 
-func manage(ctx context.Context) error {
+// whenWell is the pause when nothing is missing.
+func whenWell(config pgmember.Config) time.Duration {
+	if len(config.Replicators) > 0 {
+		return manageLogins
+	}
+	return manageEvery
+}
+
+func manage(ctx context.Context, config pgmember.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	config, err := layout.ReadConfig()
-	if err != nil {
-		return err
-	}
 	verifier, err := os.ReadFile(layout.Verifier)
 	if err != nil {
 		return fmt.Errorf("cannot read the verifier of the platform's password: %w", err)

@@ -65,6 +65,9 @@ const (
 	Objects    = pgmember.FolderVolume + "/objects"
 )
 
+// ImportSchema is where the schema of a server that is imported is kept while it is restored. It is removed afterwards.
+const ImportSchema = pgmember.FolderVolume + "/import"
+
 // Folders of an upgrade to a later major version, on the volume of the member that does it. They are removed when it is done.
 const (
 	Upgrade = pgmember.FolderVolume + "/upgrade"

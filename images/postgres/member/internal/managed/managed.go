@@ -121,7 +121,10 @@ func Dial(ctx context.Context, socket string, port uint16, user, database string
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
 	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = socket, port, user, "", database
-	cfg.RuntimeParams = map[string]string{"search_path": "pg_catalog"}
+	// The owner of a database may set each of these for it, and then quoted text would be read in another way, or as another role.
+	cfg.RuntimeParams = map[string]string{
+		"search_path": "pg_catalog", "standard_conforming_strings": "on", "client_encoding": "UTF8", "role": "none",
+	}
 	maps.Copy(cfg.RuntimeParams, parameters)
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a pooled plan has no use here
 	conn, err := pgx.ConnectConfig(ctx, cfg)
@@ -165,7 +168,7 @@ func List(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]str
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// text quotes a string constant. The server has standard_conforming_strings on.
+// text quotes a string constant. Every session has standard_conforming_strings on: see Dial.
 func text(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // name quotes an identifier.

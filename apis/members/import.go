@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import "slices"
+
+// States of an import from another server, in the order in which they come.
+const (
+	// ImportChecking: the source was not looked at yet, or databases are missing that the import fills.
+	ImportChecking = "Checking"
+	// ImportIncompatible: something stands in the way, and nothing is copied.
+	ImportIncompatible = "Incompatible"
+	// ImportCopying: schema or rows are being copied.
+	ImportCopying = "Copying"
+	// ImportFollowing: every row was copied, and changes of the source are applied.
+	ImportFollowing = "Following"
+	// ImportFailing: changes of the source are not applied.
+	ImportFailing = "Failing"
+	// ImportCuttingOver: a cut-over is under way.
+	ImportCuttingOver = "CuttingOver"
+	// ImportCutOver: the import has ended, and the Database is independent of the source.
+	ImportCutOver = "CutOver"
+)
+
+// ImportReport is what the leader reports of an import from another server. Nothing in
+// it ticks: amounts change in steps.
+type ImportReport struct {
+	// State: Checking, Incompatible, Copying, Following, Failing, CuttingOver or CutOver.
+	//
+	// +optional
+	State string `json:"state,omitempty"`
+
+	// Message says more about the state.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Findings are what stands in the way of an import, at most 16, each with its remedy.
+	//
+	// +listType=atomic
+	// +optional
+	Findings []string `json:"findings,omitempty"`
+
+	// Copied is how many of the tables were copied, in percent, in steps of 10.
+	//
+	// +optional
+	Copied int32 `json:"copied,omitempty"`
+
+	// LagBytes is how much write-ahead log of the source is not applied, 0 or a power of 2
+	// of at least 1 MiB.
+	//
+	// +optional
+	LagBytes int64 `json:"lagBytes,omitempty"`
+
+	// GapSeconds is for how long writes are expected to wait during the cut-over, or
+	// waited.
+	//
+	// +optional
+	GapSeconds int64 `json:"gapSeconds,omitempty"`
+
+	// CutOver is the ID of the cut-over that is under way or has ended.
+	//
+	// +optional
+	CutOver string `json:"cutOver,omitempty"`
+
+	// Skipped is the ID that the Database was created with, which cuts nothing over.
+	//
+	// +optional
+	Skipped string `json:"skipped,omitempty"`
+}
+
+// DeepCopyInto another report. It is written by hand because this package has no generated code.
+func (r *ImportReport) DeepCopyInto(out *ImportReport) {
+	*out = *r
+	out.Findings = slices.Clone(r.Findings)
+}
+
+// DeepCopy of a report.
+func (r *ImportReport) DeepCopy() *ImportReport {
+	if r == nil {
+		return nil
+	}
+	out := &ImportReport{}
+	r.DeepCopyInto(out)
+	return out
+}

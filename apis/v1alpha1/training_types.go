@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Training runs a program that trains a model on one or more workers until it is done. All ranks start together and find each other by
+// the variables of torchrun. After a fault they all start again in their pods, from the newest checkpoint. When that does not help, another
+// run with other pods follows, or the Training ends with the last lines of its log in the status.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=train,categories={capstan,composite}
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Run",type=integer,JSONPath=`.status.run`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`
+// +kubebuilder:printcolumn:name="Workers",type=integer,JSONPath=`.spec.workers`
+// +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.status.progress.step`
+// +kubebuilder:printcolumn:name="Percent",type=integer,JSONPath=`.status.progress.percent`
+// +kubebuilder:printcolumn:name="Checkpoint",type=integer,JSONPath=`.status.checkpoint.step`
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`,priority=1
+// +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts.processes`,priority=1
+// +kubebuilder:printcolumn:name="Goodput",type=integer,JSONPath=`.status.goodputPercent`,priority=1
+// +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.progress.eta`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,priority=1
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,46}[a-z0-9])?$')",fieldPath=".metadata.name",message="must be at most 48 lower case letters, digits and '-', start with a letter and end with a letter or digit, because the host names of its pods begin with it"
+type Training struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what to train. A run is never changed: an edit of what reaches the pods ends the run, and the next one begins with the
+	// newest checkpoint once the pods are gone. Fields that do not reach the pods take effect at once and restart nothing; each of
+	// them says so.
+	Spec TrainingSpec `json:"spec"`
+
+	// Status is the observed state.
+	//
+	// +optional
+	Status TrainingStatus `json:"status,omitempty"`
+}
+
+// TrainingList is a list of Trainings.
+//
+// +kubebuilder:object:root=true
+type TrainingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Training `json:"items"`
+}
+
+// TrainingSpec is what a Training trains.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.command) && self.command.size() > 0 || has(self.args) && self.args.size() > 0",fieldPath=".command",message="command or args must have the program: Kubernetes does not report the entrypoint of an image"
+// +kubebuilder:validation:XValidation:rule="!has(self.secrets) || self.secrets.all(s, !has(s.rotate) || s.rotate == 'Restartless')",fieldPath=".secrets",message="rotate must be Restartless: no change of a Secret restarts a run"
+type TrainingSpec struct {
+	// Image with the program, for instance registry.example.org/fraud-train:2.0.0. Use a digest or a tag that never moves, so that
+	// every worker runs the same program. It needs no shell. A change begins another run.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
+	// +kubebuilder:example="registry.example.org/fraud-train:2.0.0"
+	Image string `json:"image"`
+
+	// Command is the program that each rank is. The entrypoint of the image is not used. Without command, the first of args is the
+	// program. A change begins another run.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +listType=atomic
+	// +kubebuilder:example={"python","train.py"}
+	// +optional
+	Command []string `json:"command,omitempty"`
+
+	// Args of the program. A change begins another run.
+	//
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +listType=atomic
+	// +kubebuilder:example={"python","train.py","--epochs=3"}
+	// +optional
+	Args []string `json:"args,omitempty"`
+
+	// Env holds environment variables of the ranks, beside those that Capstan sets for each rank. A change begins another run.
+	//
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []EnvVar `json:"env,omitempty"`
+
+	// Config holds configuration files of the ranks. A change begins another run.
+	//
+	// +optional
+	Config *Config `json:"config,omitempty"`
+
+	// Secrets of this namespace whose keys are mounted as files. A change of this list begins another run; a change inside a Secret
+	// updates the files.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Secrets []MountedSecret `json:"secrets,omitempty"`
+
+	// Resources of one worker. A change begins another run. Without sharedMemory, a tenth of the memory is shared memory, because data
+	// loaders need it.
+	//
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+
+	// Workers is the number of pods that have ranks. A change begins another run. Default: 1.
+	//
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=512
+	// +kubebuilder:example=16
+	// +optional
+	Workers *int32 `json:"workers,omitempty"`
+
+	// Spares is the number of pods that wait, with all resources of a worker, to replace one at once. A change begins another run.
+	// Default: 0.
+	//
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=64
+	// +kubebuilder:example=1
+	// +optional
+	Spares *int32 `json:"spares,omitempty"`
+
+	// ProcessesPerWorker is the number of ranks in each worker. A change begins another run. Default: resources.gpuCount, or 1 without
+	// a GPU.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	// +kubebuilder:example=8
+	// +optional
+	ProcessesPerWorker *int32 `json:"processesPerWorker,omitempty"`
+
+	// Checkpoint is where the ranks keep checkpoints. Without it they begin from the start after each fault, and nothing starts again
+	// after a stall or a loss that is not a number. A change begins another run.
+	//
+	// +optional
+	Checkpoint *TrainingCheckpoint `json:"checkpoint,omitempty"`
+
+	// Watch defines how progress is recognised, and what is a fault beside the end of a process. A change begins another run.
+	//
+	// +optional
+	Watch *TrainingWatch `json:"watch,omitempty"`
+
+	// Retry limits what is tried after faults. runs takes effect at once; a change of the other fields begins another run.
+	//
+	// +optional
+	Retry *TrainingRetry `json:"retry,omitempty"`
+
+	// StartWithin is the longest time from the start of a run until all its ranks run, from 1m to 24h. After that the pods are given
+	// back, so that two Trainings which each have half of their pods do not block each other, and the next run begins after 1 to 10
+	// minutes. The time in a queue does not count. A change takes effect at once and restarts nothing. Default: 30m.
+	//
+	// +kubebuilder:default="30m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="must be a time from 1m to 24h, for instance 30m"
+	// +kubebuilder:example="30m"
+	// +optional
+	StartWithin *metav1.Duration `json:"startWithin,omitempty"`
+
+	// Deadline is the longest time that a run can take, with its recoveries and without the time in a queue, from 1m to 8760h. After
+	// that the Training has failed. A change begins another run. Default: none.
+	//
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="must be a time from 1m to 8760h, for instance 72h"
+	// +kubebuilder:example="72h"
+	// +optional
+	Deadline *metav1.Duration `json:"deadline,omitempty"`
+
+	// GracePeriod is the time that ranks have to write a checkpoint when their pod has to end, from 1s to 1h. A change begins another
+	// run. Default: 30s.
+	//
+	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be a time from 1s to 1h, for instance 2m"
+	// +kubebuilder:example="2m"
+	// +optional
+	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
+
+	// Suspend ends the run and gives its pods back. Without it the next run begins with the newest checkpoint. Default: false.
+	//
+	// +kubebuilder:example=true
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// Rerun starts the Training again, once for each id: another run begins with the newest checkpoint. A run that is active ends first.
+	// Default: nothing.
+	//
+	// +optional
+	Rerun *TrainingRerun `json:"rerun,omitempty"`
+
+	// KeepFinishedFor is how long the Job and its ended pods stay after the end, so that their logs can be read, from 0s to 8760h. The
+	// Training itself stays. A change takes effect at once. Default: 168h.
+	//
+	// +kubebuilder:default="168h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) <= duration('8760h')",message="must be a time from 0s to 8760h, for instance 168h for a week"
+	// +kubebuilder:example="168h"
+	// +optional
+	KeepFinishedFor *metav1.Duration `json:"keepFinishedFor,omitempty"`
+
+	// OnSuccess is what happens after success. A change takes effect at once.
+	//
+	// +optional
+	OnSuccess *TrainingOnSuccess `json:"onSuccess,omitempty"`
+
+	// Queue of Kueue that admits the runs, where the cluster has Kueue. A change begins another run. Default: no queue.
+	//
+	// +optional
+	Queue *TrainingQueue `json:"queue,omitempty"`
+
+	// VolumeMounts are the folders of the ranks where volumes of spec.pod.volumes appear. A change begins another run.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=mountPath
+	// +optional
+	VolumeMounts []PodVolumeMount `json:"volumeMounts,omitempty"`
+
+	// Pod is what the pods have beside the container of the ranks, within what the Pod Security Standard "restricted" and the platform
+	// allow. A change begins another run. Default: nothing.
+	//
+	// +optional
+	Pod *TrainingPod `json:"pod,omitempty"`
+
+	// PodMetadata are labels and annotations of the pods, beside those that Capstan sets. A change begins another run.
+	//
+	// +optional
+	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
+}
+
+// TrainingPod is what the pods have beside the container of the ranks, in the form of a PodSpec of core/v1.
+type TrainingPod struct {
+	Scheduling `json:",inline"`
+
+	// Volumes of core/v1 that spec.volumeMounts mounts. The platform's settings define the kinds. Default kinds: configMap,
+	// downwardAPI, emptyDir, persistentVolumeClaim, projected and secret. A token of the ServiceAccount needs serviceAccountName.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:example={{"name":"data","persistentVolumeClaim":{"claimName":"transactions"}}}
+	// +optional
+	Volumes []PodVolume `json:"volumes,omitempty"`
+
+	// ServiceAccountName is a ServiceAccount of this namespace, for programs that use workload identity, for instance to read a bucket.
+	// Default: Capstan creates an account without rights and without a token.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="fraud"
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// ImagePullSecrets are Secrets of this namespace with credentials for a private registry.
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
+
+	// SecurityContext of the pods.
+	//
+	// +optional
+	SecurityContext *PodSecurity `json:"securityContext,omitempty"`
+}
+
+// TrainingRerun starts a Training again.
+type TrainingRerun struct {
+	// ID of the request. Each id counts once, so that a manifest that is applied again starts nothing.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends, for instance a date"
+	// +kubebuilder:example="2026-11-26"
+	ID string `json:"id"`
+}
+
+// TrainingQueue is a queue of Kueue.
+type TrainingQueue struct {
+	// Name of a LocalQueue of this namespace.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a LocalQueue: lower case letters, digits and '-', with a letter or digit at both ends"
+	// +kubebuilder:example="research"
+	Name string `json:"name"`
+
+	// Priority is the name of a WorkloadPriorityClass of Kueue. Default: the priority of the pods.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a WorkloadPriorityClass: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="high"
+	// +optional
+	Priority string `json:"priority,omitempty"`
+}
+
+// TrainingOnSuccess is what happens after success.
+type TrainingOnSuccess struct {
+	// Register the result as a version of a model in the model registry.
+	//
+	// +optional
+	Register *TrainingRegister `json:"register,omitempty"`
+}
+
+// TrainingRegister is the version that a run is registered as.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.alias) || self.alias.matches('^[A-Za-z0-9_-]+$') && self.alias.lowerAscii() != 'latest' && !self.alias.lowerAscii().matches('^v[0-9]+$')",fieldPath=".alias",message="must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
+type TrainingRegister struct {
+	// Model of the registry that gets another version. It has to exist, for instance by a RegisteredModel.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern="^[^/:\\\\%\"'`\\x00-\\x1f\\x7f]+$"
+	// +kubebuilder:example="fraud"
+	Model string `json:"model"`
+
+	// Source is the URI of the files that the program has written. {run} stands for the number of the run.
+	//
+	// +kubebuilder:validation:MaxLength=480
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9+.-]+:/[^\\\\\\\\?#[:space:][:cntrl:]]*$') && !self.startsWith('file:') && !self.contains('..') && !self.contains('%')",message="must be the plain URI of files, for instance s3://models/fraud/{run}: file:, .., ?, #, %, spaces and backslashes are not allowed"
+	// +kubebuilder:example="s3://models/fraud/{run}"
+	Source string `json:"source"`
+
+	// Alias that moves to the version. An Algorithm that follows the alias then begins a canary with it. Default: no alias moves.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:example="champion"
+	// +optional
+	Alias string `json:"alias,omitempty"`
+
+	// Config is the kind and name of what has the address of the model registry: ProviderConfig/NAME of this namespace, or
+	// ClusterProviderConfig/NAME. Default: the platform's setting, or ClusterProviderConfig/mlflow.
+	//
+	// +kubebuilder:validation:MaxLength=85
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(Cluster)?ProviderConfig/[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$')",message="must be ProviderConfig/NAME or ClusterProviderConfig/NAME, with at most 63 lower case letters, digits, - and . in NAME"
+	// +kubebuilder:example="ClusterProviderConfig/mlflow"
+	// +optional
+	Config string `json:"config,omitempty"`
+}

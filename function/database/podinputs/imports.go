@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podinputs
+
+import (
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/facts"
+)
+
+// importFile is the server that fills the Database. It stays after the cut-over, with a word that the import has ended: the record of that
+// outlives the data, which is not imported a second time.
+func importFile(s *facts.Cluster) *engine.Import {
+	if !s.Imports() {
+		return nil
+	}
+	from := s.Spec.From.Server
+	return &engine.Import{
+		Host: from.Host, Port: *from.Port, TLS: from.TLS, Databases: s.Imported(), Skip: from.Skip, CutOver: s.Spec.CutOver, Object: compose.Text(s.Composite.Map(), "metadata", "uid"), Ended: !s.Importing(),
+	}
+}

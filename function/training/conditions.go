@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package training
+
+import (
+	"cmp"
+	"fmt"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/training/runs"
+)
+
+// conditions of the Training.
+func (p *pass) conditions(d *compose.Draft) []xpv2.Condition {
+	cs := []xpv2.Condition{check.Accepted(p.problems), d.Composed(p.accepted()), p.podsHealthy(), p.progressing(), p.succeeded()}
+	if !p.accepted() {
+		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeModelRegistered)...)
+	}
+	if c := p.modelRegistered(); c != nil {
+		cs = append(cs, *c)
+	}
+	return cs
+}
+
+// podsHealthy reports what blocks pods.
+func (p *pass) podsHealthy() xpv2.Condition {
+	r := p.present()
+	is, not := compose.True, compose.False
+	const t = v1alpha1.TypePodsHealthy
+	switch p.phase {
+	case v1alpha1.TrainingSucceeded, v1alpha1.TrainingFailed:
+		return is(t, v1alpha1.ReasonFinished, "the Training has ended, and needs no pods")
+	case v1alpha1.TrainingSuspended:
+		return is(t, v1alpha1.ReasonStopped, "spec.suspend is set, and no pods are desired")
+	case v1alpha1.TrainingQueued:
+		return is(t, v1alpha1.ReasonStopped, "a queue has not admitted the run, and no pods are desired until then")
+	}
+	switch {
+	case p.ledger.State == runs.Active && p.Kinds[observev1alpha1.RunGroupVersionKind] == compose.Unavailable:
+		return not(t, v1alpha1.ReasonProviderMissing, "provider-capstan, which observes the pods, is not installed: install the package capstan")
+	case r != nil && r.Pods != nil:
+		return not(t, xpv2.ConditionReason(r.Pods.Reason), r.Pods.Message)
+	case r != nil && r.Silent != "":
+		return not(t, v1alpha1.ReasonStarting, r.Silent)
+	case p.phase == v1alpha1.TrainingRunning:
+		return is(t, v1alpha1.ReasonTraining, "all pods run, and nothing blocks them")
+	default:
+		return not(t, v1alpha1.ReasonStarting, "pods are starting")
+	}
+}
+
+// progressing reports where the Training stands.
+func (p *pass) progressing() xpv2.Condition {
+	not := func(message string) xpv2.Condition {
+		return compose.False(v1alpha1.TypeProgressing, xpv2.ConditionReason(p.phase), message)
+	}
+	l := p.ledger
+	switch p.phase {
+	case v1alpha1.TrainingRunning:
+		return compose.True(v1alpha1.TypeProgressing, v1alpha1.ReasonTraining, fmt.Sprintf("all ranks of run %d run", l.Run))
+	case v1alpha1.TrainingQueued:
+		return not(fmt.Sprintf("run %d waits for a queue to admit it: see the Workload of Job %s", l.Run, p.Job(l.Run)))
+	case v1alpha1.TrainingRecovering:
+		return not("all ranks start again" + p.because())
+	case v1alpha1.TrainingRestarting:
+		return not(fmt.Sprintf("run %d follows once the pods of run %d are gone: %s", l.Run+1, l.Run, p.why()))
+	case v1alpha1.TrainingSuspended:
+		return not("spec.suspend is set: remove it to continue from the newest checkpoint")
+	case v1alpha1.TrainingSucceeded:
+		return not(fmt.Sprintf("run %d succeeded. To train again, set another spec.rerun.id", l.Run))
+	case v1alpha1.TrainingFailed:
+		return not("the Training has failed: see the condition Succeeded")
+	case v1alpha1.TrainingStarting:
+		return not(fmt.Sprintf("pods of run %d are starting", l.Run))
+	default:
+		if !p.accepted() {
+			return not("nothing runs, because the spec is not accepted: see the condition Accepted")
+		}
+		return not("objects are being created")
+	}
+}
+
+// because of what all ranks start again.
+func (p *pass) because() string {
+	r := p.present()
+	if r == nil || r.LastFault == nil {
+		return ""
+	}
+	f := r.LastFault
+	where := fmt.Sprintf("pod %d", f.Index)
+	if f.Rank >= 0 {
+		where = fmt.Sprintf("rank %d in pod %d", f.Rank, f.Index)
+	}
+	if f.Index < 0 {
+		where = "a pod"
+	}
+	return fmt.Sprintf(" after attempt %d: %s: %s: %s", f.Attempt, f.Class, where, f.Message)
+}
+
+// why the last run ended.
+func (p *pass) why() string {
+	if h := p.ledger.History; len(h) > 0 && h[0].Run == p.ledger.Run && h[0].Message != "" && h[0].Outcome == p.ledger.Next {
+		return h[0].Message
+	}
+	return map[runs.Outcome]string{runs.OutcomeRerun: "the spec asks for it"}[p.ledger.Next]
+}
+
+// succeeded reports how the Training has ended.
+func (p *pass) succeeded() xpv2.Condition {
+	const t = v1alpha1.TypeSucceeded
+	l := p.ledger
+	switch l.State {
+	case runs.Succeeded:
+		return compose.True(t, xpv2.ConditionReason(runs.Succeeded), fmt.Sprintf("run %d succeeded", l.Run))
+	case runs.Failed:
+		reason := cmp.Or(xpv2.ConditionReason(l.Reason), v1alpha1.ReasonProgramFailed)
+		return compose.False(t, reason, fmt.Sprintf("run %d failed: %s. %s", l.Run, l.Message, remedy(reason)))
+	default:
+		return compose.Unknown(t, v1alpha1.ReasonNotFinished, "the Training has not ended")
+	}
+}
+
+func remedy(reason xpv2.ConditionReason) string {
+	switch reason {
+	case v1alpha1.ReasonRunsLost:
+		return "Correct what lost it, and set another spec.rerun.id"
+	case v1alpha1.ReasonDeadlineExceeded:
+		return "Raise spec.deadline, or set another spec.rerun.id to continue from the newest checkpoint"
+	default:
+		return "Correct the spec or the image, or set another spec.rerun.id to start again"
+	}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package training
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	batchv1 "k8s.io/api/batch/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/observed"
+	"github.com/capstan-dev/capstan/function/training/names"
+	"github.com/capstan-dev/capstan/function/training/runs"
+)
+
+// Kinds of composed objects that are optional, or required by name.
+var (
+	ClaimTemplateGVK = resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate")
+	jobGVK           = batchv1.SchemeGroupVersion.WithKind("Job")
+)
+
+// requiredJob is the name that the Job of the last run is required under.
+const requiredJob = "job"
+
+// facts are everything that a plan is made of: the request, decoded once. Nothing changes them after gather.
+type facts struct {
+	compose.Request
+	names.Names
+
+	// spec with all its defaults, and the revision of what reaches the pods.
+	spec     v1alpha1.TrainingSpec
+	revision string
+
+	// problems of the spec. As long as there are any, what runs is not changed.
+	problems []check.Problem
+
+	// remembered of the runs, jobs as observed by the number of their run, and what is reported about the ledger's run.
+	remembered runs.Ledger
+	jobs       map[int32]runs.Job
+	report     *observev1alpha1.RunObservation
+}
+
+// gather the facts of a request. It errs only for a composite resource that has no name or namespace.
+func gather(r compose.Request) (*facts, error) {
+	xr := r.Composite.Map()
+	f := &facts{
+		Request: r,
+		Names:   names.Names{Name: compose.Text(xr, "metadata", "name"), Namespace: compose.Text(xr, "metadata", "namespace")},
+		jobs:    map[int32]runs.Job{},
+	}
+	if f.Name == "" || f.Namespace == "" {
+		return nil, errors.New("metadata.name and metadata.namespace must not be empty")
+	}
+	f.Now = r.Now.UTC().Truncate(time.Second)
+	f.spec, f.revision, f.problems = read(r)
+	if len(f.problems) == 0 && f.spec.Resources.DeviceRequest != nil && f.Kinds[ClaimTemplateGVK] == compose.Unavailable {
+		f.problems = []check.Problem{check.Invalid("spec.resources.deviceRequest.deviceClassName", f.spec.Resources.DeviceRequest.DeviceClassName,
+			"the cluster does not serve ResourceClaimTemplate of resource.k8s.io/v1: upgrade Kubernetes to 1.34 or later, or set "+
+				"spec.resources.gpu to a resource that nodes advertise")}
+	}
+	for resource, o := range r.Observed {
+		if run := names.RunOf(names.JobPrefix, resource); run > 0 {
+			f.jobs[run] = job(o)
+		}
+	}
+	if o := r.Required[requiredJob]; o != nil && f.ours(o) {
+		if run := names.RunOf(f.Name+"-r", compose.TextOf(o, "metadata", "name")); run > 0 {
+			f.jobs[run] = job(o)
+		}
+	}
+	report, _ := observed.Status[observev1alpha1.RunObservation](r.Observed[names.Run])
+	m := runs.Memory{Ledgers: []string{compose.Text(xr, "status", "ledger")}, Jobs: f.jobs, Report: report}
+	if o := r.Observed[names.Service]; o != nil {
+		m.Ledgers = append(m.Ledgers, compose.TextOf(o, "metadata", "annotations", names.AnnotationLedger))
+	}
+	if o := r.Observed[names.Run]; o != nil {
+		m.Revision = compose.TextOf(o, "metadata", "annotations", names.AnnotationRevision)
+		m.Rerun = compose.TextOf(o, "metadata", "annotations", names.AnnotationRerun)
+		m.Number = int32(compose.NumberOf(o, 0, "spec", "forProvider", "number")) //nolint:gosec // The API server keeps it in an int32.
+	}
+	f.remembered = runs.Recall(m)
+	if report.Number == f.remembered.Run && report.Number > 0 {
+		f.report = &report
+	}
+	return f, nil
+}
+
+// ours reports whether an object belongs to this Training: another client may have made a Job of that name.
+func (f *facts) ours(o compose.Object) bool {
+	return compose.TextOf(o, "metadata", "labels", names.LabelTraining) == f.Name
+}
+
+// job as observed.
+func job(o compose.Object) runs.Job {
+	m := o.Map()
+	j := runs.Job{
+		Revision:  compose.Text(m, "metadata", "annotations", names.AnnotationRevision),
+		Rerun:     compose.Text(m, "metadata", "annotations", names.AnnotationRerun),
+		Created:   moment(compose.Text(m, "metadata", "creationTimestamp")),
+		Started:   moment(compose.Text(m, "status", "startTime")),
+		Deleting:  compose.Text(m, "metadata", "deletionTimestamp") != "",
+		Suspended: compose.Map(m, "spec")["suspend"] == true,
+	}
+	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		c := compose.Condition(m, string(t))
+		if c["status"] != "True" {
+			continue
+		}
+		j.Reason, j.Message = compose.Text(c, "reason"), compose.Text(c, "message")
+		j.Complete, j.Failed = j.Complete || t == batchv1.JobComplete, j.Failed || t == batchv1.JobFailed
+	}
+	return j
+}
+
+// moment of a text, or nil.
+func moment(text string) *time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil
+	}
+	return new(at.UTC())
+}
+
+// accepted reports whether the spec can be carried out.
+func (f *facts) accepted() bool { return len(f.problems) == 0 }
+
+// available reports whether an optional kind is composed: the cluster serves it, or an object of it exists.
+func (f *facts) available(gvk schema.GroupVersionKind, resource string) bool {
+	return f.Kinds[gvk] == compose.Available || f.Observed[resource] != nil
+}
+
+// decide about the runs.
+func (f *facts) decide() runs.Decision {
+	return runs.Decide(runs.Facts{
+		Now: f.Now, Name: f.Namespace + "/" + f.Name, Ledger: f.remembered, Jobs: f.jobs,
+		Unknown: len(f.jobs) == 0 && !f.Sought[requiredJob] && f.remembered.Run > 0,
+		Report:  f.report, Accepted: f.accepted(), Revision: f.revision,
+		Suspend: f.spec.Suspend, Rerun: f.rerun(), Spares: int(deref(f.spec.Spares)), Runs: f.allowedRuns(),
+		StartWithin: duration(f.spec.StartWithin), Grace: duration(f.spec.GracePeriod),
+	})
+}
+
+func (f *facts) rerun() string {
+	if f.spec.Rerun == nil {
+		return ""
+	}
+	return f.spec.Rerun.ID
+}
+
+func (f *facts) allowedRuns() int32 {
+	if f.spec.Retry == nil {
+		return usualRuns
+	}
+	return deref(f.spec.Retry.Runs)
+}

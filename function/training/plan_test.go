@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package training
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/apis/crew"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/training/names"
+)
+
+// What Kubernetes and the provider report.
+const (
+	started  = `{status: {startTime: "2026-11-20T12:00:00Z"}}`
+	complete = `{status: {conditions: [{type: Complete, status: "True", reason: SuccessPolicy}]}}`
+	gaveUp   = `{status: {conditions: [{type: Failed, status: "True", reason: PodFailurePolicy, message: exit code 64}]}}`
+	podsLost = `{status: {conditions: [{type: Failed, status: "True", reason: MaxFailedIndexesExceeded, message: Job has exceeded the specified maximal number of failed indexes}]}}`
+	overtime = `{status: {conditions: [{type: Failed, status: "True", reason: DeadlineExceeded, message: Job was active longer than specified deadline}]}}`
+	running  = `{phase: Running, attempt: 0, progress: {step: 100}, checkpoint: {step: 90, uri: /checkpoints/step-90, at: "2026-11-20T12:01:00Z"}}`
+)
+
+// begun is a world whose first run runs.
+func begun(t *testing.T, spec string) *world {
+	t.Helper()
+	w := newWorld(t, spec)
+	w.settle()
+	w.kubernetes(started)
+	w.report(running)
+	w.settle()
+	if w.phase() != v1alpha1.TrainingRunning || !w.plan.Ready {
+		t.Fatalf("want a run that runs, got %s, ready %v, conditions %v", w.phase(), w.plan.Ready, w.plan.Conditions)
+	}
+	return w
+}
+
+// TestTransitions shows what follows when something happens to a run, before and after the pods of the run are gone.
+func TestTransitions(t *testing.T) {
+	type state struct {
+		Phase     v1alpha1.TrainingPhase
+		Jobs      []string // that are desired
+		Succeeded string
+		Run       int64
+	}
+	cases := map[string]struct {
+		reason       string
+		happens      func(*world)
+		before, then state
+	}{
+		"Nothing": {
+			reason:  "a run goes on",
+			happens: func(*world) {},
+			before:  state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+		},
+		"Edited": {
+			reason:  "a run is never changed: its pods go, and only then the next ones come",
+			happens: func(w *world) { w.edit("{args: [train, --more]}") },
+			before:  state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+		"EditedWhatReachesNoPod": {
+			reason:  "such an edit restarts nothing",
+			happens: func(w *world) { w.edit("{startWithin: 1h, keepFinishedFor: 1h, retry: {runs: 5}}") },
+			before:  state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+		},
+		"EditedBadly": {
+			reason:  "nothing that runs is touched by a bad edit",
+			happens: func(w *world) { w.edit("{args: [train, --more], watch: {progress: '('}}") },
+			before:  state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+		},
+		"Suspended": {
+			reason:  "the pods go, and no run follows",
+			happens: func(w *world) { w.edit("{suspend: true}") },
+			before:  state{v1alpha1.TrainingSuspended, nil, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingSuspended, nil, "Unknown/NotFinished", 1},
+		},
+		"Rerun": {
+			reason:  "a request ends the run that is active",
+			happens: func(w *world) { w.edit("{rerun: {id: again}}") },
+			before:  state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+		"Succeeded": {
+			reason:  "the Job stays for its logs",
+			happens: func(w *world) { w.kubernetes(complete) },
+			before:  state{v1alpha1.TrainingSucceeded, []string{"job-1"}, "True/Succeeded", 1},
+			then:    state{v1alpha1.TrainingSucceeded, []string{"job-1"}, "True/Succeeded", 1},
+		},
+		"SucceededLongAgo": {
+			reason: "then the Job goes, and the Training stays",
+			happens: func(w *world) {
+				w.kubernetes(complete)
+				w.settle()
+				w.now = w.now.Add(8 * 24 * time.Hour)
+			},
+			before: state{v1alpha1.TrainingSucceeded, nil, "True/Succeeded", 1},
+			then:   state{v1alpha1.TrainingSucceeded, nil, "True/Succeeded", 1},
+		},
+		"SucceededAndEdited": {
+			reason: "after success only a request starts it again",
+			happens: func(w *world) {
+				w.kubernetes(complete)
+				w.settle()
+				w.edit("{args: [train, --more]}")
+			},
+			before: state{v1alpha1.TrainingSucceeded, []string{"job-1"}, "True/Succeeded", 1},
+			then:   state{v1alpha1.TrainingSucceeded, []string{"job-1"}, "True/Succeeded", 1},
+		},
+		"SucceededAndRerun": {
+			reason: "its pods go first",
+			happens: func(w *world) {
+				w.kubernetes(complete)
+				w.settle()
+				w.edit("{rerun: {id: again}}")
+			},
+			before: state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+		"GaveUp": {
+			reason: "the crew says that nothing will get better",
+			happens: func(w *world) {
+				w.kubernetes(gaveUp)
+				w.report(`{phase: Failed, attempt: 2, message: "train: unknown argument"}`)
+			},
+			before: state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/ProgramFailed", 1},
+			then:   state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/ProgramFailed", 1},
+		},
+		"GaveUpAndCorrected": {
+			reason: "a correction is a reason to start again",
+			happens: func(w *world) {
+				w.kubernetes(gaveUp)
+				w.report(`{phase: Failed, attempt: 2, message: "train: unknown argument"}`)
+				w.settle()
+				w.edit("{args: [train, --right]}")
+			},
+			before: state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+		"GaveUpWithoutWords": {
+			reason:  "what the crew says is waited for",
+			happens: func(w *world) { w.kubernetes(gaveUp) },
+			before:  state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+		},
+		"GaveUpWithoutWordsForLong": {
+			reason: "but not for ever",
+			happens: func(w *world) {
+				w.kubernetes(gaveUp)
+				w.settle()
+				w.now = w.now.Add(time.Minute)
+			},
+			before: state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/ProgramFailed", 1},
+			then:   state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/ProgramFailed", 1},
+		},
+		"PodsLost": {
+			reason:  "another run follows with other pods",
+			happens: func(w *world) { w.kubernetes(podsLost) },
+			before:  state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+		"PodsLostTooOften": {
+			reason: "not more often than the spec allows",
+			happens: func(w *world) {
+				w.edit("{retry: {runs: 0}}")
+				w.settle()
+				w.kubernetes(podsLost)
+				w.report("{phase: Recovering}")
+			},
+			before: state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/RunsLost", 1},
+			then:   state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/RunsLost", 1},
+		},
+		"TooLong": {
+			reason:  "a deadline ends the Training",
+			happens: func(w *world) { w.kubernetes(overtime) },
+			before:  state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/DeadlineExceeded", 1},
+			then:    state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/DeadlineExceeded", 1},
+		},
+		"MemberMissing": {
+			reason: "the crew waits for a pod",
+			happens: func(w *world) {
+				w.report(`{phase: Recovering, attempt: 1, missing: [{index: 2, since: "2026-11-20T12:00:00Z"}]}`)
+				w.now = w.now.Add(4 * time.Minute)
+			},
+			before: state{v1alpha1.TrainingRecovering, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingRecovering, []string{"job-1"}, "Unknown/NotFinished", 1},
+		},
+		"MemberLost": {
+			reason: "after five minutes another run follows",
+			happens: func(w *world) {
+				w.report(`{phase: Recovering, attempt: 1, missing: [{index: 2, since: "2026-11-20T12:00:00Z"}]}`)
+				w.now = w.now.Add(5 * time.Minute)
+			},
+			before: state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+		"CoordinatorLost": {
+			reason: "no spare replaces the coordinator",
+			happens: func(w *world) {
+				w.report(`{phase: Recovering, attempt: 1, missing: [{index: 0, since: "2026-11-20T12:00:00Z"}]}`)
+				w.now = w.now.Add(5 * time.Minute)
+			},
+			before: state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+		"JobDeleted": {
+			reason: "its pods have the grace period to end",
+			happens: func(w *world) {
+				resource, _ := w.currentJob()
+				delete(w.composed, resource)
+			},
+			before: state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
+		},
+		"JobDeletedAMinuteAgo": {
+			reason: "it is told, and counted",
+			happens: func(w *world) {
+				resource, _ := w.currentJob()
+				delete(w.composed, resource)
+				w.settle()
+				w.now = w.now.Add(time.Minute)
+			},
+			before: state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+			then:   state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := begun(t, usualSpec)
+			look := func() state {
+				w.settle()
+				var jobs []string
+				for resource := range w.plan.Objects {
+					if strings.HasPrefix(resource, names.JobPrefix) {
+						jobs = append(jobs, resource)
+					}
+				}
+				return state{w.phase(), jobs, w.condition(v1alpha1.TypeSucceeded), compose.Number(w.status, 0, "run")}
+			}
+			tc.happens(w)
+			if diff := cmp.Diff(tc.before, look()); diff != "" {
+				t.Errorf("%s\nwhile pods exist: -want, +got:\n%s", tc.reason, diff)
+			}
+			w.gone()
+			if diff := cmp.Diff(tc.then, look()); diff != "" {
+				t.Errorf("%s\nwithout them: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestNotStarted shows that a run whose ranks do not all run in time gives its pods back for a while.
+func TestNotStarted(t *testing.T) {
+	w := newWorld(t, usualSpec)
+	w.settle()
+	w.kubernetes(started)
+	w.report(`{phase: Gathering, attempt: 0}`)
+	w.settle()
+	w.now = w.now.Add(30 * time.Minute)
+	w.settle()
+	if got := w.phase(); got != v1alpha1.TrainingRestarting || len(w.plan.Objects) == 0 || w.run() != 0 {
+		t.Fatalf("want the pods to be given back, got %s with run %d", got, w.run())
+	}
+	w.gone()
+	w.settle()
+	if w.run() != 0 || w.plan.TTL > 10*time.Second {
+		t.Errorf("want a pause, got run %d, and the next pass after %v", w.run(), w.plan.TTL)
+	}
+	w.now = w.now.Add(10 * time.Minute)
+	w.settle()
+	if w.run() != 2 {
+		t.Errorf("want run 2 after at most ten minutes, got %d", w.run())
+	}
+}
+
+// TestQueued shows that the time in a queue does not count, and that nothing takes a field from the queue.
+func TestQueued(t *testing.T) {
+	w := newWorld(t, usualSpec)
+	w.edit("{queue: {name: research, priority: high}}")
+	w.settle()
+	w.kubernetes(`{spec: {suspend: true}}`)
+	w.report(`{}`)
+	w.now = w.now.Add(24 * time.Hour)
+	w.settle()
+	if got := w.phase(); got != v1alpha1.TrainingQueued {
+		t.Errorf("want it to be queued, got %s", got)
+	}
+	raw, err := json.Marshal(w.plan.Objects["job-1"].Object)
+	if err != nil || strings.Contains(string(raw), "suspend") {
+		t.Errorf("the Job must never have suspend: %s, %v", raw, err)
+	}
+	if !strings.Contains(string(raw), `"kueue.x-k8s.io/queue-name":"research"`) {
+		t.Errorf("want the label of the queue: %s", raw)
+	}
+}
+
+// TestResume shows that the next run begins with the newest checkpoint.
+func TestResume(t *testing.T) {
+	w := begun(t, usualSpec)
+	w.edit("{args: [train, --more]}")
+	w.settle()
+	w.gone()
+	w.settle()
+	for resource, o := range w.composed {
+		if strings.HasPrefix(resource, names.PlanPrefix) {
+			p, err := crew.ParsePlan([]byte(compose.TextOf(o, "data", crew.PlanFile)))
+			if err != nil || p.Run != 2 || p.ResumeFrom != "/checkpoints/step-90" || p.Size() != 4 || p.Host(3) != "fraud-r2-3.fraud-crew.payments.svc" {
+				t.Errorf("want run 2 to begin with the checkpoint of run 1, got %+v, %v", p, err)
+			}
+			return
+		}
+	}
+	t.Error("there is no plan")
+}
+
+// TestRecords shows that a Training that has ended does not start again because one of its records is lost.
+func TestRecords(t *testing.T) {
+	lose := map[string]func(*world){
+		"Status":           func(w *world) { w.status = nil },
+		"Service":          func(w *world) { delete(w.composed, names.Service) },
+		"StatusAndService": func(w *world) { w.status = nil; delete(w.composed, names.Service) },
+		"StatusServiceJob": func(w *world) { w.status = nil; delete(w.composed, names.Service); delete(w.composed, "job-1") },
+	}
+	for name, loses := range lose {
+		t.Run(name, func(t *testing.T) {
+			w := begun(t, usualSpec)
+			w.report(`{phase: Succeeded, attempt: 0}`)
+			w.kubernetes(complete)
+			w.settle()
+			loses(w)
+			w.settle()
+			w.now = w.now.Add(time.Hour)
+			w.settle()
+			if w.phase() != v1alpha1.TrainingSucceeded || w.run() > 1 {
+				t.Errorf("want what has ended to stay so, got %s with run %d", w.phase(), w.run())
+			}
+		})
+	}
+}
+
+// TestQuiet shows that the status does not follow each step.
+func TestQuiet(t *testing.T) {
+	w := begun(t, usualSpec)
+	writes := 0
+	for minute := range 60 {
+		w.now = w.now.Add(time.Minute)
+		at := w.now.Format(time.RFC3339)
+		step := 100 + minute*10
+		raw, _ := json.Marshal(map[string]any{
+			"phase": "Running", "attempt": 0, "progress": map[string]any{"step": step, "of": 100000, "at": at},
+			"checkpoint": map[string]any{"step": step, "uri": "/checkpoints/x", "at": at},
+		})
+		w.report(string(raw))
+		before, _ := json.Marshal(w.status)
+		w.pass(false)
+		if after, _ := json.Marshal(w.status); string(before) != string(after) {
+			writes++
+		}
+	}
+	if writes > 20 {
+		t.Errorf("want at most 20 writes of the status in an hour, got %d", writes)
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/apis/crew"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// trainingImage is a training that keeps account: it fails at the end if a step was counted twice, or not at all.
+func trainingImage() string {
+	return os.Getenv("CAPSTAN_REGISTRY") + "/capstan-dev/demo-training:" + os.Getenv("CAPSTAN_VERSION")
+}
+
+// training of a few small workers with a claim of its own.
+func training(ns, name string, workers int32, args ...string) *v1alpha1.Training {
+	cpu, memory, storage := resource.MustParse("10m"), resource.MustParse("48Mi"), resource.MustParse("64Mi")
+	return &v1alpha1.Training{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Training"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Spec: v1alpha1.TrainingSpec{
+			Image: trainingImage(), Args: append([]string{"/demo-training"}, args...), Workers: &workers,
+			Resources: &v1alpha1.Resources{CPU: &cpu, Memory: &memory},
+			Checkpoint: &v1alpha1.TrainingCheckpoint{Claim: &v1alpha1.ModelCache{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   v1alpha1.ModelCacheResources{Requests: v1alpha1.ModelCacheRequests{Storage: &storage}},
+			}},
+			Watch: &v1alpha1.TrainingWatch{Phases: &v1alpha1.TrainingPhases{
+				Setup: &metav1.Duration{Duration: time.Minute}, Step: &metav1.Duration{Duration: 8 * time.Second},
+			}},
+			GracePeriod: &metav1.Duration{Duration: 5 * time.Second},
+		},
+	}
+}
+
+// trained fails until the status of a Training is as it should be.
+func trained(ns, name string, is func(v1alpha1.TrainingStatus) bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		tr, err := get(ctx, &v1alpha1.Training{}, ns, name)
+		if err != nil {
+			return err
+		}
+		if st := tr.Status; !is(st) {
+			attempt := int32(-1)
+			if st.Attempt != nil {
+				attempt = *st.Attempt
+			}
+			return fmt.Errorf("the Training is %s in run %d, attempt %d, fault %+v, history %+v: %v", st.Phase, st.Run, attempt, st.LastFault, st.History, st.Conditions)
+		}
+		return nil
+	}
+}
+
+// ranksRun fails until all ranks of a run are in an attempt, or a later one.
+func ranksRun(ns, name string, run, attempt int32) func(context.Context) error {
+	return trained(ns, name, func(st v1alpha1.TrainingStatus) bool {
+		return st.Phase == v1alpha1.TrainingRunning && st.Run == run && st.Attempt != nil && *st.Attempt >= attempt
+	})
+}
+
+// crewOf a Training: the UIDs of its pods that have not ended, by their names.
+func crewOf(ctx context.Context, ns, name string) (map[string]string, error) {
+	var pods corev1.PodList
+	if err := kube.List(ctx, &pods, client.InNamespace(ns), client.MatchingLabels{crew.LabelTraining: name}); err != nil {
+		return nil, err
+	}
+	uids := map[string]string{}
+	for _, p := range pods.Items {
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			uids[p.Name] = string(p.UID)
+		}
+	}
+	return uids, nil
+}
+
+// podless fails until no pod of a Training runs.
+func podless(ns, name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		pods, err := crewOf(ctx, ns, name)
+		if err == nil && len(pods) > 0 {
+			err = fmt.Errorf("pods still run: %v", slices.Sorted(maps.Keys(pods)))
+		}
+		return err
+	}
+}
+
+// TestTraining: ranks start again in their pods after faults, pods that are deleted are replaced, an edit goes on from the newest
+// checkpoint, and no step is counted twice. A wrong argument ends a Training with its last lines.
+func TestTraining(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	wrong := training(ns, "wrong", 2, "--nonsense")
+	if err := apply(t.Context(), wrong); err != nil {
+		t.Fatal(err)
+	}
+	usual := func(more ...string) *v1alpha1.Training {
+		return training(ns, "fraud", 4, append([]string{"--steps=1200", "--step=100ms", "--every=20"}, more...)...)
+	}
+	if err := apply(t.Context(), usual("--fault=kill:1:30:0", "--fault=nan:0:60:1", "--fault=hang:3:90:2")); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 2*timeout, "all ranks run", ranksRun(ns, "fraud", 1, 0))
+	before, err := crewOf(t.Context(), ns, "fraud")
+	if err != nil || len(before) != 4 {
+		t.Fatalf("want four pods, got %v, %v", before, err)
+	}
+	within(t, 2*timeout, "ranks start again after a kill, a loss that is not a number, and a stall", ranksRun(ns, "fraud", 1, 3))
+	if after, err := crewOf(t.Context(), ns, "fraud"); err != nil || !maps.Equal(before, after) {
+		t.Errorf("pods should stay as they are: before %v, after %v, %v", before, after, err)
+	}
+
+	for _, index := range []string{"3", "0"} {
+		attempt := attemptOf(t, ns, "fraud")
+		for name, uid := range before {
+			if strings.HasPrefix(name, "fraud-r1-"+index+"-") {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+				if err := kube.Delete(t.Context(), pod); err != nil {
+					t.Fatalf("cannot delete pod %s with UID %s: %v", name, uid, err)
+				}
+			}
+		}
+		within(t, 2*timeout, "the crew goes on with another pod "+index, ranksRun(ns, "fraud", 1, attempt+1))
+	}
+
+	if err := apply(t.Context(), usual("--keep=4")); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 2*timeout, "an edit makes the next run", ranksRun(ns, "fraud", 2, 0))
+	eventually(t, "it goes on from the newest checkpoint", trained(ns, "fraud", func(st v1alpha1.TrainingStatus) bool {
+		return len(st.History) == 1 && st.History[0].Outcome == "Edited" && st.Progress != nil && st.Progress.Step > 90
+	}))
+
+	suspended := usual("--keep=4")
+	suspended.Spec.Suspend = true
+	if err := apply(t.Context(), suspended); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a suspended Training gives its pods back", podless(ns, "fraud"))
+	eventually(t, "it is reported", trained(ns, "fraud", func(st v1alpha1.TrainingStatus) bool { return st.Phase == v1alpha1.TrainingSuspended }))
+	if err := apply(t.Context(), usual("--keep=4")); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 2*timeout, "it goes on", ranksRun(ns, "fraud", 3, 0))
+	within(t, 3*timeout, "each step was counted exactly once", trained(ns, "fraud", func(st v1alpha1.TrainingStatus) bool { return st.Phase == v1alpha1.TrainingSucceeded }))
+
+	within(t, timeout, "a wrong argument ends a Training with its last lines", trained(ns, "wrong", func(st v1alpha1.TrainingStatus) bool {
+		return st.Phase == v1alpha1.TrainingFailed && strings.Contains(st.Message, "nonsense")
+	}))
+	eventually(t, "and gives its pods back", podless(ns, "wrong"))
+}
+
+// attemptOf a run.
+func attemptOf(t *testing.T, ns, name string) int32 {
+	t.Helper()
+	tr, err := get(t.Context(), &v1alpha1.Training{}, ns, name)
+	if err != nil || tr.Status.Attempt == nil {
+		t.Fatalf("want an attempt, got %v, %v", tr.Status, err)
+	}
+	return *tr.Status.Attempt
+}
