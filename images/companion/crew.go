@@ -16,10 +16,10 @@ import (
 
 // crewCmd is the first process of a pod of a training.
 type crewCmd struct {
-	Plan    string   `default:"/capstan/plan/plan.json" help:"File with what the crew of the run follows."                type:"path"`
-	Index   int      `env:"JOB_COMPLETION_INDEX"        help:"Index of this pod."                                         required:""`
+	Plan    string   `default:"/capstan/plan/plan.json" help:"File with what the crew of the run follows."                 type:"path"`
+	Index   int      `env:"JOB_COMPLETION_INDEX"        help:"Index of this pod."                                          required:""`
 	Scratch string   `default:"/capstan/run"            help:"Folder of the pod for files in which ranks report progress." type:"path"`
-	Command []string `arg:""                            help:"Program of a rank, and its arguments."                      optional:""    passthrough:""`
+	Command []string `arg:""                            help:"Program of a rank, and its arguments."                       optional:"" passthrough:""`
 }
 
 // exitError ends the program with a code, after last words of its own.
