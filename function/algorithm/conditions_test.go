@@ -61,7 +61,7 @@ func TestHealth(t *testing.T) {
 		},
 		"Edited": {
 			"an edit changes nothing for callers until it can serve them", "{image: x}", func(w *world) { w.told(w.plan()); w.edit("{image: z}") },
-			v1alpha1.ReasonServing, nil, v1alpha1.PhaseReady, true, 20 * time.Second,
+			v1alpha1.ReasonServing, nil, v1alpha1.PhaseProgressing, true, 20 * time.Second,
 		},
 		"Updating": {
 			"during an update the pods before it serve, and the Algorithm stays ready", "{image: x, replicas: 3}",

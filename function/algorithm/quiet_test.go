@@ -11,7 +11,7 @@ import (
 )
 
 // TestObjectsComeTogether: an object that comes or goes alone is another generation of the Algorithm, and a change of the Analysis has an
-// answer of the provider. So both change with what they belong to.
+// answer of the provider. So both change with what they belong to. What a share of requests needs comes with the share.
 func TestObjectsComeTogether(t *testing.T) {
 	const spec = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {canaryWeight: 20}}"
 	w := serving(t, fmt.Sprintf(spec, "x"))
@@ -24,7 +24,7 @@ func TestObjectsComeTogether(t *testing.T) {
 		tries            bool
 		divides          bool
 	}{
-		{"The candidate has its budget from the beginning, and no request reaches it.", "Preparing", true, false},
+		{"The candidate has no budget, which would change with each pod, and is not pinned: no request reaches it.", "Preparing", true, false},
 		{"Its share is not in force yet: the trial stays.", "Stepping/Applying", true, true},
 		{"Evidence takes the place of the trial.", "Stepping/Soaking", false, true},
 	}
@@ -33,8 +33,12 @@ func TestObjectsComeTogether(t *testing.T) {
 		if got := standsAt(t, p); got != s.standing && rolloutOf(t, p).Phase != "Preparing" {
 			t.Fatalf("%s want %s, got %s", s.reason, s.standing, got)
 		}
-		if object(t, p, names.Deployment(names.SlotB)) == nil || object(t, p, names.Budget(names.SlotB)) == nil {
-			t.Errorf("%s Deployment and budget should be there", s.reason)
+		if object(t, p, names.Deployment(names.SlotB)) == nil {
+			t.Errorf("%s its Deployment should be there", s.reason)
+		}
+		pinned := object(t, p, names.RevisionPrefix+rolloutOf(t, p).Candidate)
+		if budget := object(t, p, names.Budget(names.SlotB)); (budget != nil) != s.divides || (pinned != nil) != s.divides {
+			t.Errorf("%s budget and pinned revision: got %t and %t", s.reason, budget != nil, pinned != nil)
 		}
 		trial := compose.List(object(t, p, names.Analysis), "spec", "forProvider", "metrics", "trial")
 		if tries := len(trial) > 0; tries != s.tries {

@@ -209,7 +209,7 @@ func behavior(calm int32) *applyautoscalingv2.HorizontalPodAutoscalerBehaviorApp
 }
 
 // disruptionBudgets keep node drains from taking too many replicas of a slot at a time: of the live slot, and of the other while
-// a candidate is tried there, or requests could go back to it. Its replicas otherwise finish what they have wherever they are. Each slot
+// requests reach a candidate there, or could go back to it. Its replicas otherwise finish what they have wherever they are. Each slot
 // has its own, since no pod may be counted by two. An Algorithm of one replica gets none. One that may be missing always may, so that a
 // candidate with a single replica holds up no drain.
 // A budget counts the missing ones, since a minimum equal to the size would block drains as well, and pods that do not serve may
@@ -224,9 +224,11 @@ func disruptionBudgets(d *compose.Draft, p *pass) {
 	}
 	live, beside := p.decision.Live.Slot, p.decision.Beside
 	d.Require(names.Budget(live), disruptionBudget(p, live))
-	// It comes and goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm.
+	// It goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm. It comes with the first
+	// requests, a pass that others follow in any case: before, each pod that starts would change the budget just before the Deployment,
+	// and have Crossplane apply every object twice.
 	lasts := p.Observed[names.Budget(beside.Slot)] != nil
-	if beside.Revision != "" && (p.decision.Stands() || lasts) {
+	if beside.Revision != "" && (p.decision.Reached() || lasts) {
 		d.Offer(names.Budget(beside.Slot), disruptionBudget(p, beside.Slot))
 	}
 }

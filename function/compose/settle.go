@@ -10,9 +10,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Settle lets a plan change the conditions of a composite resource or the rest of its status, but not both in one pass: while
-// conditions change, the rest stays as it was observed. The next pass follows at once, since the change wakes the composite
-// resource up.
+// Settle lets a plan change the conditions of a composite resource or the rest of its status, but not both in one pass, unless
+// Crossplane writes the status in any case: while conditions change, the rest stays as it was observed. The next pass follows at once,
+// since the change wakes the composite resource up.
 //
 // Crossplane 2.4 writes the two one after the other: first the status together with the conditions as they were when the pass
 // began, then the conditions as they are now. If both writes change something, the first wakes up the next pass before Crossplane
@@ -20,11 +20,14 @@ import (
 // passes a second that ends by luck, or when Crossplane no longer listens to the composite resource for five minutes (its
 // condition Responsive, then False).
 //
+// Where other objects are referred to, or the spec was edited, the first write wakes up the next pass in any case. So nothing is held
+// back there: the rest of the status would take a pass of its own, and wake up another one.
+//
 // Urgent status is not held back: it is what a later pass could not find out again.
 func Settle(r Request, p *Plan, urgent bool) {
 	xr := r.Composite.Map()
 	before := Map(xr, "status")
-	if len(before) == 0 || urgent || !changesConditions(xr, p) {
+	if len(before) == 0 || urgent || refersAnew(r, p) || unanswered(xr) || !changesConditions(xr, p) {
 		return
 	}
 	kept := maps.Clone(before)
@@ -62,15 +65,24 @@ func Hold(r Request, p *Plan) bool {
 // refersAnew reports whether a plan has other objects than there are, so that Crossplane changes its references to them: a change of
 // the spec.
 func refersAnew(r Request, p *Plan) bool {
-	if len(p.Objects) != len(r.Observed) {
-		return true
+	for resource, d := range p.Objects {
+		if o, ok := d.Object.(Named); r.Observed[resource] == nil && !(ok && Referenced(r.Composite.Map(), *o.GetKind(), *o.GetName())) {
+			return true
+		}
 	}
-	for resource := range p.Objects {
-		if r.Observed[resource] == nil {
+	for resource := range r.Observed {
+		if _, stays := p.Objects[resource]; !stays {
 			return true
 		}
 	}
 	return false
+}
+
+// unanswered reports whether the spec was changed since Crossplane wrote whether it listens. It does that first in each pass, together
+// with the status.
+func unanswered(xr map[string]any) bool {
+	generation := Number(xr, 0, "metadata", "generation")
+	return Number(Condition(xr, typeResponsive), generation, "observedGeneration") != generation
 }
 
 // regenerated reports whether the spec was changed since Crossplane wrote conditions.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -36,28 +38,50 @@ func TestSettle(t *testing.T) {
 		generation float64
 		ready      bool
 		urgent     bool
+		objects    map[string]compose.Desired
 		want       any
 	}{
-		"NothingChanges":  {"Conditions stay, so the rest may change.", before, settled, 2, true, false, wish},
-		"NewlyCreated":    {"There is no status to be kept yet.", nil, nil, 2, true, false, wish},
-		"ReadyChanges":    {"Crossplane's own condition counts as well.", before, settled, 2, false, false, before},
-		"OursIsNew":       {"A condition that was not there changes.", before, settled[:2], 2, true, false, before},
-		"GenerationMoves": {"Crossplane writes which generation it speaks of.", before, settled, 3, true, false, before},
-		"Urgent":          {"What could not be found out again is written at once.", before, settled, 3, false, true, wish},
+		"NothingChanges":  {"Conditions stay, so the rest may change.", before, settled, 2, true, false, nil, wish},
+		"NewlyCreated":    {"There is no status to be kept yet.", nil, nil, 2, true, false, nil, wish},
+		"ReadyChanges":    {"Crossplane's own condition counts as well.", before, settled, 2, false, false, nil, before},
+		"OursIsNew":       {"A condition that was not there changes.", before, settled[:2], 2, true, false, nil, before},
+		"GenerationMoves": {"Crossplane writes which generation it speaks of.", before, settled, 3, true, false, nil, before},
+		"Urgent":          {"What could not be found out again is written at once.", before, settled, 3, false, true, nil, wish},
 		"OursHasNewWords": {
 			"The message is part of a condition.", before,
-			append(settled[:2:2], stored("Accepted", "True", "Valid", "good")), 2, true, false, before,
+			append(settled[:2:2], stored("Accepted", "True", "Valid", "good")), 2, true, false, nil, before,
+		},
+		"Unanswered": {
+			"Crossplane writes first that it listens to this generation: the next pass follows anyway.", before,
+			append(settled[:3:3], stored("Responsive", "True", "WatchCircuitClosed", "")), 3, true, false, nil, wish,
+		},
+		"Answered": {
+			"It has written that: a later pass of the same edit.", before,
+			append(settled[:3:3], stored("Responsive", "True", "WatchCircuitClosed", "")), 2, false, false, nil, before,
+		},
+		"RefersAnew": {
+			"Crossplane writes references before the status: the next pass follows anyway.", before, settled, 2, false, false,
+			map[string]compose.Desired{"service": {Object: applycorev1.Service("reco", "shop")}}, wish,
+		},
+		"RefersAlready": {
+			"An object that was refused is referred to all the time.", before, settled, 2, false, false,
+			map[string]compose.Desired{"pods": {Object: applyappsv1.Deployment("reco-a", "shop")}}, before,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			xr := composetest.Object{"metadata": map[string]any{"generation": tc.generation}}
+			xr := composetest.Object{
+				"metadata": map[string]any{"generation": tc.generation},
+				"spec": map[string]any{"crossplane": map[string]any{"resourceRefs": []any{
+					map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "reco-a"},
+				}}},
+			}
 			if tc.status != nil {
 				status := map[string]any{"conditions": tc.conditions}
 				maps.Copy(status, tc.status)
 				xr["status"] = status
 			}
-			p := &compose.Plan{Status: wish, Ready: tc.ready, Conditions: []xpv2.Condition{valid}, TTL: time.Hour}
+			p := &compose.Plan{Status: wish, Ready: tc.ready, Conditions: []xpv2.Condition{valid}, TTL: time.Hour, Objects: tc.objects}
 			compose.Settle(compose.Request{Composite: xr}, p, tc.urgent)
 			if diff := cmp.Diff(tc.want, p.Status); diff != "" {
 				t.Errorf("%s\nstatus: -want, +got:\n%s", tc.reason, diff)

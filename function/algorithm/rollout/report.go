@@ -74,10 +74,10 @@ func (d Decision) evidence(f Facts) []v1alpha1.EvidenceStatus {
 	return known
 }
 
-// Stands reports whether requests reach the revision beside the live one, or may: a candidate is going to get them, and the revision
-// before it may get them back.
-func (d Decision) Stands() bool {
-	return d.Ledger.Previous != "" || d.Weight > 0 || d.Rollout != nil && d.Coming
+// Reached reports whether requests, or copies of them, reach the revision beside the live one, or may at any moment: a candidate has a
+// share of them, and the revision before it may get them back.
+func (d Decision) Reached() bool {
+	return d.Ledger.Previous != "" || d.Weight > 0 || d.Mirror || d.Rollout != nil && d.Coming && d.Ledger.Standing() != v1alpha1.RolloutPreparing
 }
 
 // Stays reports whether a rollout is under way and stays in its phase. What is shown of numbers may then stay as well.
