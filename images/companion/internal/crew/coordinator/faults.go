@@ -102,6 +102,7 @@ func (m *Machine) judge(now time.Time) []Action {
 	beyond := a.checkpoint > a.from && a.checkpoint > a.ledger.Best
 	m.ledger = account(a.ledger, a.fault.Class, a.furthest(), beyond, a.voluntary)
 	m.ledger.Attempt = max(number, a.number)
+	m.ledger.Recognised = m.ledger.Recognised || m.advanced
 	actions := m.inform()
 	if why := m.hopeless(a.fault.Class); why != "" {
 		return append(actions, m.finish(crew.ExitFailed, why)...)

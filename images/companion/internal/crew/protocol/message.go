@@ -95,6 +95,8 @@ type Ledger struct {
 	OutOfMemory     int `json:"outOfMemory,omitempty"`
 	// Stalls is the number of attempts that stalled.
 	Stalls int `json:"stalls,omitempty"`
+	// Recognised reports that a step of a rank was recognised in an attempt before.
+	Recognised bool `json:"recognised,omitempty"`
 	// Judged reports that the numbers above count the attempt, which has ended.
 	Judged bool `json:"judged,omitempty"`
 	// Kept is the time that was spent on steps that were kept, in the attempts before.
