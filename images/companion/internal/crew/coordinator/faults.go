@@ -119,7 +119,7 @@ func (m *Machine) judge(now time.Time) []Action {
 
 // inform all members of the ledger.
 func (m *Machine) inform() []Action {
-	var actions []Action
+	actions := make([]Action, 0, len(m.peers))
 	for _, index := range m.indexes() {
 		actions = append(actions, m.send(index, m.account()))
 	}
@@ -172,7 +172,7 @@ func (m *Machine) hopeless(class crew.Class) string {
 // finish the run.
 func (m *Machine) finish(code int, why string) []Action {
 	m.phase, m.code, m.message = ended, code, why
-	var actions []Action
+	actions := make([]Action, 0, len(m.peers)+2)
 	for _, index := range m.indexes() {
 		actions = append(actions, m.verdict(index))
 	}

@@ -268,7 +268,7 @@ func (m *Machine) send(index int, message protocol.Message) Action {
 
 // indexes of all members that are connected, in order, so that the same events give the same actions.
 func (m *Machine) indexes() []int {
-	var all []int
+	all := make([]int, 0, len(m.peers))
 	for index := range m.peers {
 		all = append(all, index)
 	}

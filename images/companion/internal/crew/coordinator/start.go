@@ -117,7 +117,7 @@ func (m *Machine) start(now time.Time, resume *crew.Checkpoint) []Action {
 	case len(m.discarded) == 0: // Else it may be one of these.
 		orders.ResumeFrom = m.plan.ResumeFrom
 	}
-	var actions []Action
+	actions := make([]Action, 0, len(m.peers)+1)
 	for _, index := range m.indexes() {
 		message := m.account()
 		if groupRank := slices.Index(slots, index); groupRank >= 0 {
