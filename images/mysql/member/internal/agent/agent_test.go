@@ -3,14 +3,17 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	driver "github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
 
@@ -75,6 +78,32 @@ func TestHangs(t *testing.T) {
 				got = w.hangs(at(l.at), l.well)
 			}
 			if got != tc.want {
+				t.Errorf("%s Want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestAnswers: a server that hangs is full of sessions that wait, and must not pass for one that works because of that.
+func TestAnswers(t *testing.T) {
+	full := fmt.Errorf("cannot ask: %w", &driver.MySQLError{Number: mysql.TooManySessions})
+	cases := map[string]struct {
+		reason string
+		missed int
+		err    error
+		want   bool
+	}{
+		"Answer":     {"It answers.", 0, nil, true},
+		"Back":       {"It answers again.", 3, nil, true},
+		"Silence":    {"It does not answer.", 0, mysql.ErrNoAnswer, false},
+		"Refusal":    {"A server that refuses a statement works.", 3, &driver.MySQLError{Number: 3024}, true},
+		"Full":       {"Clients have all sessions.", 0, full, true},
+		"FullOfHung": {"It gave no answer before: sessions that wait fill it.", 1, full, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := Watchdog{missed: tc.missed}
+			if got := w.answers(tc.err); got != tc.want {
 				t.Errorf("%s Want %t, got %t", tc.reason, tc.want, got)
 			}
 		})

@@ -161,9 +161,8 @@ func (w *Watchdog) once(ctx context.Context) time.Duration {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	err := w.server.Do(ctx, "ask the server anything", "SELECT 1")
-	// A server that refuses a session, because it has too many, works.
-	answers := err == nil || mysql.Code(err) != 0
+	// A variable: if a deadlock holds the lock of the global variables no session begins, and SELECT 1 in an old one still has an answer.
+	answers := w.answers(w.server.Do(ctx, "ask the server for a variable", "SELECT @@GLOBAL.offline_mode"))
 	if answers {
 		w.answered = child
 	}
@@ -178,6 +177,13 @@ func (w *Watchdog) once(ctx context.Context) time.Duration {
 		w.missed = 0
 	}
 	return 5 * time.Second
+}
+
+// answers reports whether a look had an answer. A server that refuses a session, because it has too many, works; but not if it gave no answer
+// before that: sessions that wait for ever fill a server that hangs.
+func (w *Watchdog) answers(err error) bool {
+	code := mysql.Code(err)
+	return err == nil || code != 0 && (code != mysql.TooManySessions || w.missed == 0)
 }
 
 // hangs counts looks at a server, and reports when it hangs for too long.

@@ -113,6 +113,9 @@ func plain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 }
 
+// TooManySessions is the code of the error with which a server refuses a session.
+const TooManySessions = 1040
+
 // Code of an error of the server; 0 for other errors.
 func Code(err error) uint16 {
 	var said *driver.MySQLError

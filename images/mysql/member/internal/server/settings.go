@@ -53,7 +53,11 @@ func Settings(n layout.Names, c mysqlmember.Config, base string) (string, error)
 		// do nothing else for so long that the others take this member for lost.
 		[2]string{"group_replication_local_address", layout.Inner(n.IP)},
 		// No certificate has an address. All members share one certificate, and no other one of their authority is for a server.
-		[2]string{"group_replication_ssl_mode", "VERIFY_CA"})
+		[2]string{"group_replication_ssl_mode", "VERIFY_CA"},
+		// Not 0, which means max_binlog_size. With 0 the server takes the lock of the replication channels to set max_binlog_size, while it holds
+		// the lock of the global variables. START GROUP_REPLICATION takes both the other way round, so that the server would hang for ever.
+		// This is the least that max_binlog_size has: a relay log is removed when the next one begins.
+		[2]string{"max_relay_log_size", "67108864"})
 	if c.Backup != nil && c.Backup.Enabled {
 		// Binary logs stay until the archive has them. The program removes them, also at a start.
 		own = append(own, [2]string{"binlog_expire_logs_auto_purge", "OFF"})

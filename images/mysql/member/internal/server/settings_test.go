@@ -26,6 +26,7 @@ func TestSettings(t *testing.T) {
 		"port": "3306", "server_id": "18", "report_host": "orders-db-c-0.orders-db-pods.shop.svc", "admin_address": "10.0.0.7",
 		"group_replication_local_address": "10.0.0.7:33062", "datadir": "/data/mysql", "offline_mode": "ON",
 		"admin_ssl_key": "/run/capstan/tls/members.key", "ssl_key": "/run/capstan/tls/server.key",
+		"max_relay_log_size": "67108864",
 	}
 	got := map[string]string{}
 	for name := range want {
