@@ -209,7 +209,7 @@ type State struct {
 	// Missing are the members that are not connected.
 	Missing []Missing `json:"missing,omitempty"`
 	// Progress of the ranks.
-	Progress Progress `json:"progress,omitempty"`
+	Progress Progress `json:"progress,omitzero"`
 	// Checkpoint is the newest complete one.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Restarts counts the attempts after the first.

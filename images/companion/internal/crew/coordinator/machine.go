@@ -228,7 +228,7 @@ func (m *Machine) ready(now time.Time) bool {
 		}
 	}
 	if p, ok := m.peers[0]; !ok || p.leaving {
-		return false // The coordinator goes with its pod, of which this is the member.
+		return false // This is the member in the pod of the coordinator, which goes with it.
 	}
 	for _, p := range m.peers {
 		if !p.idle {

@@ -78,7 +78,7 @@ func (m *Machine) orphan(now time.Time) string {
 	m.lastFault = &crew.Fault{
 		Attempt: m.ledger.Attempt, Class: crew.ClassInfrastructure, Index: 0, Rank: -1, At: now, Message: "pod 0, which coordinates, was replaced",
 	}
-	// Nobody may know its steps any more, but for the checkpoint.
+	// Members may know its steps no more, and the checkpoint is evidence.
 	m.ledger.Recognised = m.ledger.Recognised || m.inherited > 0
 	furthest := m.inherited
 	if m.newest != nil {

@@ -84,7 +84,7 @@ func Start(k *Keeper, l Launch) *Group {
 		keeper: k, Found: make(chan Found, l.Processes), Ended: make(chan Ended, l.Processes),
 		started: make(chan struct{}), halted: make(chan struct{}), hurry: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	var begin []func()
+	begin := make([]func(), 0, l.Processes)
 	shared := &output{out: l.Out}
 	for local := range l.Processes {
 		number := l.First + local
@@ -113,7 +113,7 @@ func Start(k *Keeper, l Launch) *Group {
 			g.Ended <- Ended{Rank: number, Exit: r.exit}
 		}()
 	}
-	// A program may come from a disk that does not answer. Whoever started the ranks can halt them meanwhile.
+	// A program may come from a disk that does not answer. They can be halted meanwhile.
 	go func() {
 		defer close(g.started)
 		for i, r := range g.ranks {
