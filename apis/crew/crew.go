@@ -42,6 +42,10 @@ const (
 	MasterPort = 29400
 	// MasterPorts is the number of ports that attempts share.
 	MasterPorts = 100
+
+	// LeaveSeconds is how much longer than Plan.GraceSeconds the companion of a pod that has to go may take: 5 s to hear that the ranks of
+	// other pods have stopped, and 5 s for a folder of checkpoints that does not answer. The rest is for a busy node.
+	LeaveSeconds = 15
 )
 
 // Exit codes of the companion.
@@ -95,9 +99,9 @@ type Plan struct {
 	// Checkpoints says where checkpoints are. Without it no attempt begins again after a rank stalled or had a loss that is not a number.
 	Checkpoints *Checkpoints `json:"checkpoints,omitempty"`
 	// Watch says how the output of the ranks is understood.
-	Watch Watch `json:"watch,omitempty"`
+	Watch Watch `json:"watch,omitzero"`
 	// Retry limits the attempts.
-	Retry Retry `json:"retry,omitempty"`
+	Retry Retry `json:"retry,omitzero"`
 	// GraceSeconds is how long ranks have between SIGTERM and SIGKILL when the pod has to go. Default: 30.
 	GraceSeconds int `json:"graceSeconds,omitempty"`
 }
@@ -118,7 +122,7 @@ type Watch struct {
 	// Empty: a number after the word step or loss, as common trainers print it. Progress in the file EnvProgress always counts.
 	Progress string `json:"progress,omitempty"`
 	// Phases are the longest times without progress.
-	Phases Phases `json:"phases,omitempty"`
+	Phases Phases `json:"phases,omitzero"`
 	// IgnoreNonFinite reports that a loss which is not a number or infinite is only reported.
 	IgnoreNonFinite bool `json:"ignoreNonFinite,omitempty"`
 	// Faults are patterns of lines that mean a fault, in order: the first that matches decides its class.
@@ -205,7 +209,7 @@ type State struct {
 	// Missing are the members that are not connected.
 	Missing []Missing `json:"missing,omitempty"`
 	// Progress of the ranks.
-	Progress Progress `json:"progress,omitempty"`
+	Progress Progress `json:"progress,omitzero"`
 	// Checkpoint is the newest complete one.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Restarts counts the attempts after the first.
@@ -284,7 +288,9 @@ func ParsePlan(raw []byte) (Plan, error) {
 }
 
 // Host of the pod with an index.
-func (p Plan) Host(index int) string { return p.HostPrefix + "-" + strconv.Itoa(index) + "." + p.Domain }
+func (p Plan) Host(index int) string {
+	return p.HostPrefix + "-" + strconv.Itoa(index) + "." + p.Domain
+}
 
 // Size is the number of pods.
 func (p Plan) Size() int { return p.Workers + p.Spares }

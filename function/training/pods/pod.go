@@ -82,7 +82,7 @@ func (in Inputs) Template(plan string) *applycorev1.PodTemplateSpecApplyConfigur
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithSubdomain(in.Crew()).
 		// The crew ends the ranks within the grace period, and then itself.
-		WithTerminationGracePeriodSeconds(int64(seconds(in.Spec.GracePeriod)) + 5).
+		WithTerminationGracePeriodSeconds(int64(seconds(in.Spec.GracePeriod)) + crew.LeaveSeconds).
 		WithInitContainers(podspec.Companion(in.CompanionImage, installer, []string{"install", "--to=" + crew.BinaryDir}, resource.MustParse("64Mi")).
 			WithVolumeMounts(mount(volumeBinary, crew.BinaryDir))).
 		WithContainers(worker(in)).

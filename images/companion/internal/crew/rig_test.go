@@ -78,7 +78,6 @@ type rig struct {
 	net       string
 	plan      contract.Plan
 	command   []string
-	trainer   string
 	waitLimit time.Duration
 	pods      map[int]*pod
 }

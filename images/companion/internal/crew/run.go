@@ -43,12 +43,19 @@ type Config struct {
 	WaitLimit time.Duration
 }
 
-// waitLimit is the default.
-const waitLimit = 10 * time.Minute
+const (
+	// waitLimit is the default.
+	waitLimit = 10 * time.Minute
+	// heardWithin is how long after the grace period the coordinator hears that ranks have stopped: see crew.LeaveSeconds.
+	heardWithin = 5 * time.Second
+)
 
 // Run until the run ends or the context does, which is the request to go. It returns the exit code and the termination message.
 func Run(ctx context.Context, c Config) (int, []byte) {
 	c.Plan = coordinator.WithDefaults(c.Plan)
+	log, flush := patient(c.Log)
+	defer flush()
+	c.Log = log
 	if c.Host == nil {
 		c.Host = c.Plan.Host
 	}
@@ -86,8 +93,8 @@ func Run(ctx context.Context, c Config) (int, []byte) {
 	if h == nil {
 		return outcome.Code, []byte(outcome.Words)
 	}
-	// Other members stop their ranks within the grace period, too.
-	limit := time.Duration(c.Plan.GraceSeconds) * time.Second
+	// Other members stop their ranks within the grace period, too, and say so after it.
+	limit := time.Duration(c.Plan.GraceSeconds)*time.Second + heardWithin
 	if since := asked.Load(); since != nil {
 		limit -= time.Since(*since)
 	}
@@ -126,7 +133,7 @@ func serve(ctx context.Context, address string, handler http.Handler) (func(), e
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for questions: %w", err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	go func() { _ = server.Serve(listener) }()
 	return func() { _ = server.Close() }, nil
 }

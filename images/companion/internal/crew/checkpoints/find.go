@@ -10,8 +10,10 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/capstan-dev/capstan/apis/crew"
 )
@@ -19,16 +21,27 @@ import (
 // scheme of a URI. What has one is not a path.
 var scheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
 
-// Exists reports whether a reported checkpoint may still be there. Only paths can be checked.
-func (f Folder) Exists(uri string) bool {
+// there reports whether a reported checkpoint may be there, and is complete. Only paths can be checked. In the folder the pattern
+// decides, because a program may name a checkpoint before it has written it.
+func (f Folder) there(uri string, complete []crew.Checkpoint) bool {
 	if scheme.MatchString(uri) {
 		return true
 	}
 	if !filepath.IsAbs(uri) {
 		uri = filepath.Join(f.Dir, uri)
 	}
-	_, err := os.Stat(uri)
-	return !errors.Is(err, fs.ErrNotExist)
+	below, err := filepath.Rel(f.Dir, uri)
+	if err == nil && filepath.IsLocal(below) && f.Complete != "" {
+		first, _, _ := strings.Cut(filepath.ToSlash(below), "/")
+		return slices.ContainsFunc(complete, func(c crew.Checkpoint) bool { return filepath.Base(c.URI) == first })
+	}
+	_, err = os.Stat(uri)
+	for _, none := range []error{fs.ErrNotExist, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.EINVAL} {
+		if errors.Is(err, none) {
+			return false
+		}
+	}
+	return true // Another error may pass.
 }
 
 // numbers in the name of a folder.

@@ -28,6 +28,9 @@ type Record struct {
 	// Run and Ledger of the run that wrote it last.
 	Run    int             `json:"run"`
 	Ledger protocol.Ledger `json:"ledger"`
+	// Ended reports that the run has ended for good. A run of the same number is then one of another Training of the same name, and has
+	// an account of its own.
+	Ended bool `json:"ended,omitempty"`
 	// Reported are the checkpoints that ranks reported, the newest last.
 	Reported []crew.Checkpoint `json:"reported,omitempty"`
 	// Discarded are checkpoints that are not used, because they may have the loss that is not a number.
@@ -72,7 +75,7 @@ func (f Folder) Write(r Record) error {
 
 func write(path string, content []byte) error {
 	next := path + ".next"
-	f, err := os.OpenFile(filepath.Clean(next), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o660) //nolint:gosec // Pods share the folder by its group.
+	f, err := os.OpenFile(filepath.Clean(next), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o660) //nolint:gosec // G302, G304: pods share the folder by its group.
 	if err != nil {
 		return err
 	}
@@ -128,11 +131,13 @@ type Found struct {
 	Record Record
 	// Complete are the checkpoints that the pattern found.
 	Complete []crew.Checkpoint
+	// Gone are the reported checkpoints, by URI, that are not there or not complete.
+	Gone []string
 }
 
-// Find what there is. A folder that does not exist is an error: no rank could write there. Reported checkpoints that are paths and are
-// not there any more are left out.
-func (f Folder) Find() (Found, error) {
+// Find what there is, and which of these reported checkpoints and the ones of the record are gone. A folder that does not exist is an
+// error: no rank could write there.
+func (f Folder) Find(reported []crew.Checkpoint) (Found, error) {
 	if info, err := os.Stat(f.Dir); err != nil {
 		return Found{}, f.explain("read", err)
 	} else if !info.IsDir() {
@@ -142,18 +147,17 @@ func (f Folder) Find() (Found, error) {
 	if err != nil {
 		return Found{}, f.explain("read", err)
 	}
-	var there []crew.Checkpoint
-	for _, c := range record.Reported {
-		if f.Exists(c.URI) {
-			there = append(there, c)
-		}
-	}
-	record.Reported = there
 	complete, err := f.complete()
 	if err != nil {
 		return Found{}, f.explain("read", err)
 	}
-	return Found{Record: record, Complete: complete}, nil
+	found := Found{Record: record, Complete: complete}
+	for _, c := range Merge(reported, record.Reported) {
+		if !f.there(c.URI, complete) {
+			found.Gone = append(found.Gone, c.URI)
+		}
+	}
+	return found, nil
 }
 
 // modified is when a file changed last, in the precision of JSON.

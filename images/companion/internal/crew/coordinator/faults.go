@@ -102,6 +102,7 @@ func (m *Machine) judge(now time.Time) []Action {
 	beyond := a.checkpoint > a.from && a.checkpoint > a.ledger.Best
 	m.ledger = account(a.ledger, a.fault.Class, a.furthest(), beyond, a.voluntary)
 	m.ledger.Attempt = max(number, a.number)
+	m.ledger.Recognised = m.ledger.Recognised || m.advanced
 	actions := m.inform()
 	if why := m.hopeless(a.fault.Class); why != "" {
 		return append(actions, m.finish(crew.ExitFailed, why)...)
@@ -118,7 +119,7 @@ func (m *Machine) judge(now time.Time) []Action {
 
 // inform all members of the ledger.
 func (m *Machine) inform() []Action {
-	var actions []Action
+	actions := make([]Action, 0, len(m.peers))
 	for _, index := range m.indexes() {
 		actions = append(actions, m.send(index, m.account()))
 	}
@@ -171,7 +172,7 @@ func (m *Machine) hopeless(class crew.Class) string {
 // finish the run.
 func (m *Machine) finish(code int, why string) []Action {
 	m.phase, m.code, m.message = ended, code, why
-	var actions []Action
+	actions := make([]Action, 0, len(m.peers)+2)
 	for _, index := range m.indexes() {
 		actions = append(actions, m.verdict(index))
 	}

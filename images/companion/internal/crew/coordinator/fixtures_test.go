@@ -26,6 +26,8 @@ type script struct {
 	held  bool
 	found Found
 	rec   *checkpoints.Record
+	// asked has the checkpoints that were looked for last.
+	asked []crew.Checkpoint
 }
 
 func newScript(t *testing.T, plan crew.Plan) *script {
@@ -45,7 +47,7 @@ func (s *script) do(e Event) {
 		case Close:
 			s.said = append(s.said, fmt.Sprintf("close %d", a.Conn))
 		case Find:
-			find = true
+			find, s.asked = true, a.Reported
 		case Record:
 			s.rec = &a.Record
 		case End:

@@ -17,6 +17,8 @@ type simulated struct {
 	// ledger as it was heard last.
 	ledger protocol.Ledger
 	queue  []protocol.Message
+	// spoke is when it said something last. Without a connection it has ranks until its lease is over.
+	spoke time.Time
 	// deaf members do not stop.
 	deaf bool
 }
@@ -111,6 +113,7 @@ func (w *world) lose(index int) {
 }
 
 func (w *world) say(index int, m protocol.Message) {
+	w.members[index].spoke = w.now
 	m.Run, m.Index = 1, index
 	w.do(Received{Conn: w.members[index].conn, Message: m})
 }
@@ -146,13 +149,17 @@ func (w *world) step(what, who byte) {
 	case 0:
 		if m.conn == 0 {
 			w.last++
-			m.conn = w.last
+			m.conn, m.ranks = w.last, -1
 			w.say(index, protocol.Message{Kind: protocol.Hello, Attempt: m.ledger.Attempt, Greeting: &protocol.Greeting{Ledger: m.ledger}})
 		}
 	case 1:
 		if conn := m.conn; conn != 0 {
+			left := m.ranks
 			w.lose(index)
-			w.do(Closed{Conn: conn})
+			if who >= 128 {
+				m.ranks = left // Nobody told it.
+			}
+			w.do(Closed{Conn: conn, Broken: who >= 128})
 		}
 	case 2, 3, 4, 5:
 		w.deliver(index)
@@ -174,6 +181,11 @@ func (w *world) step(what, who byte) {
 		m.deaf = !m.deaf
 	case 11:
 		w.now = w.now.Add(time.Duration(who) * 100 * time.Millisecond)
+		for i := range w.members {
+			if o := &w.members[i]; o.conn == 0 && w.now.Sub(o.spoke) >= protocol.Lease {
+				o.ranks = -1
+			}
+		}
 		w.do(Tick{})
 	case 12:
 		// Members live: only what they do not do is found.

@@ -29,7 +29,11 @@ type (
 		Message protocol.Message
 	}
 	// Closed is the end of a connection.
-	Closed struct{ Conn Conn }
+	Closed struct {
+		Conn Conn
+		// Broken reports that the member did not end it: the member may live and not know.
+		Broken bool
+	}
 	// Found is the answer to Find.
 	Found struct {
 		checkpoints.Found
@@ -59,8 +63,10 @@ type (
 	}
 	// Close a connection. The machine hears no more of it.
 	Close struct{ Conn Conn }
-	// Find the checkpoints that there are.
-	Find struct{}
+	// Find the checkpoints that there are, and which reported ones are not there any more.
+	Find struct {
+		Reported []crew.Checkpoint
+	}
 	// Record what a coordinator that starts again has to know.
 	Record struct{ Record checkpoints.Record }
 	// End the run.
@@ -104,6 +110,8 @@ type Machine struct {
 	phase phase
 	peers map[int]*peer
 	lost  map[int]time.Time // since when members are missing
+	// haunted are members that are missing and may still have ranks, and until when.
+	haunted map[int]time.Time
 	// unheard have not been heard since this coordinator began.
 	unheard map[int]bool
 	ledger  protocol.Ledger
@@ -144,8 +152,8 @@ const (
 // New machine for a plan.
 func New(plan crew.Plan, now time.Time) *Machine {
 	m := &Machine{
-		plan: WithDefaults(plan), begun: now, peers: map[int]*peer{}, lost: map[int]time.Time{}, unheard: map[int]bool{}, restarts: map[crew.Class]int{},
-		ledger: protocol.Ledger{Attempt: -1}, inherited: -1,
+		plan: WithDefaults(plan), begun: now, peers: map[int]*peer{}, lost: map[int]time.Time{}, haunted: map[int]time.Time{},
+		unheard: map[int]bool{}, restarts: map[crew.Class]int{}, ledger: protocol.Ledger{Attempt: -1}, inherited: -1,
 	}
 	for index := range m.plan.Size() {
 		m.lost[index], m.unheard[index] = now, true
@@ -178,7 +186,7 @@ func (m *Machine) Handle(now time.Time, e Event) []Action {
 	case Received:
 		actions = m.receive(now, e.Conn, e.Message)
 	case Closed:
-		actions = m.close(now, e.Conn)
+		actions = m.close(now, e)
 	case Found:
 		actions = m.found(now, e)
 	case Recorded:
@@ -203,7 +211,7 @@ func (m *Machine) proceed(now time.Time) []Action {
 	}
 	if m.phase == gathering && m.ready(now) && !now.Before(m.findAt) {
 		m.phase = finding
-		actions = append(actions, Find{})
+		actions = append(actions, Find{Reported: slices.Clone(m.reported)})
 	}
 	return actions
 }
@@ -214,8 +222,13 @@ func (m *Machine) ready(now time.Time) bool {
 	if len(m.unheard) > 0 && now.Before(m.begun.Add(protocol.Lost)) {
 		return false
 	}
-	if p, ok := m.peers[0]; ok && p.leaving {
-		return false // The coordinator goes with its pod.
+	for _, until := range m.haunted {
+		if now.Before(until) {
+			return false
+		}
+	}
+	if p, ok := m.peers[0]; !ok || p.leaving {
+		return false // This is the member in the pod of the coordinator, which goes with it.
 	}
 	for _, p := range m.peers {
 		if !p.idle {
@@ -255,7 +268,7 @@ func (m *Machine) send(index int, message protocol.Message) Action {
 
 // indexes of all members that are connected, in order, so that the same events give the same actions.
 func (m *Machine) indexes() []int {
-	var all []int
+	all := make([]int, 0, len(m.peers))
 	for index := range m.peers {
 		all = append(all, index)
 	}
@@ -263,12 +276,14 @@ func (m *Machine) indexes() []int {
 	return all
 }
 
-// record what has to outlast this coordinator.
+// record what has to outlast this coordinator. Before it has read what an earlier one recorded, it would lose that.
 func (m *Machine) record() []Action {
-	if m.plan.Checkpoints == nil {
+	if m.plan.Checkpoints == nil || !m.restored {
 		return nil
 	}
-	r := checkpoints.Record{Run: m.plan.Run, Ledger: m.ledger, Reported: slices.Clone(m.reported), Discarded: slices.Clone(m.discarded)}
+	r := checkpoints.Record{
+		Run: m.plan.Run, Ledger: m.ledger, Ended: m.phase == ended, Reported: slices.Clone(m.reported), Discarded: slices.Clone(m.discarded),
+	}
 	r.Trim()
 	return []Action{Record{Record: r}}
 }

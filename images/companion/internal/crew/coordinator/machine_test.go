@@ -4,6 +4,7 @@ package coordinator
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/crew"
+	"github.com/capstan-dev/capstan/images/companion/internal/crew/checkpoints"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/protocol"
 )
 
@@ -249,6 +251,44 @@ func TestOrders(t *testing.T) {
 				s.stopped(0, 0, 1)
 			},
 			want: []string{"0: stop 0 Kill", "1: stop 0 Kill", "0: start 8 as 0", "1: start 8 as 1"},
+		},
+		"Coordinator left": {
+			reason: "Nor does it begin one when its own ranks have stopped and others are free.",
+			plan:   spare(), events: func(s *script) {
+				s.hello(0, 1, 2)
+				s.say(0, protocol.Message{Kind: protocol.Leaving})
+				s.take()
+				s.stopped(0, 0)
+				s.gone(0)
+				s.stopped(0, 1)
+				s.wait(time.Minute, 1, 2)
+			},
+		},
+		"Connection broke": {
+			reason: "A member whose connection did not end by itself may have ranks until its lease is over.",
+			plan:   spare(), events: func(s *script) {
+				s.hello(0, 1, 2)
+				s.do(Closed{Conn: s.conns[1], Broken: true})
+				s.stopped(0, 0)
+				s.take()
+				s.wait(9*time.Second, 0, 2)
+				if got := s.take(); got != nil {
+					s.t.Errorf("began within the lease: %q", got)
+				}
+				s.wait(time.Second, 0, 2)
+			},
+			want: []string{"0: start 1 as 0", "2: start 1 as 1"},
+		},
+		"Connection broke, back": {
+			reason: "Until it says that it has none.",
+			plan:   two(), events: func(s *script) {
+				s.hello(0, 1)
+				s.do(Closed{Conn: s.conns[1], Broken: true})
+				s.stopped(0, 0)
+				s.take()
+				s.hello(1)
+			},
+			want: []string{"0: start 1 as 0", "1: start 1 as 1"},
 		},
 		"Other run": {
 			reason: "A pod of another run is not heard.",
@@ -643,6 +683,104 @@ func TestState(t *testing.T) {
 	got.Checkpoint = nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("running: -want, +got:\n%s", diff)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	at := func(step int64) crew.Checkpoint {
+		return crew.Checkpoint{Step: step, URI: fmt.Sprintf("/c/%d", step), At: t0}
+	}
+	t.Run("Before it is read, the record stays", func(t *testing.T) {
+		s := newScript(t, two())
+		s.found.Record = checkpoints.Record{
+			Run: 1, Ledger: protocol.Ledger{Attempt: 3}, Reported: []crew.Checkpoint{at(40), at(80)}, Discarded: []checkpoints.Discard{{From: 80, Until: t0}},
+		}
+		newest := at(80)
+		s.helloKnowing(1, protocol.Greeting{Ledger: protocol.Ledger{Attempt: 3}, Checkpoint: &newest})
+		if s.rec != nil {
+			t.Fatalf("a record %+v replaced one that was not read yet", s.rec)
+		}
+		s.hello(0)
+		if got := s.m.attempt.resume; got == nil || got.Step != 40 {
+			t.Errorf("resumed from %+v, want the checkpoint before the discarded one", got)
+		}
+		if s.rec == nil || len(s.rec.Discarded) != 1 || len(s.rec.Reported) != 2 {
+			t.Errorf("record %+v, want all of the one before", s.rec)
+		}
+	})
+	t.Run("Checkpoints of a pattern are progress", func(t *testing.T) {
+		s := newScript(t, crew.Plan{Workers: 1, Checkpoints: &crew.Checkpoints{Dir: "/c"}})
+		s.found = Found{Found: checkpoints.Found{
+			Record: checkpoints.Record{Run: 1, Ledger: protocol.Ledger{Attempt: 4, Best: 50, WithoutProgress: 2}}, Complete: []crew.Checkpoint{at(80)},
+		}}
+		s.hello(0)
+		if got := s.m.ledger; s.m.phase != running || got.WithoutProgress != 0 || got.Best != 80 {
+			t.Errorf("ledger %+v (%s), want progress to step 80", got, s.m.message)
+		}
+		// Each time that the pod is replaced, the same checkpoint is progress no more.
+		for lost := range 3 {
+			again := newScript(t, crew.Plan{Workers: 1, Checkpoints: &crew.Checkpoints{Dir: "/c"}})
+			again.found, again.found.Record = s.found, *s.rec
+			again.hello(0)
+			if got := again.m.ledger.WithoutProgress; got != lost+1 {
+				t.Fatalf("%d attempts without progress, want %d", got, lost+1)
+			}
+			s = again
+		}
+		if s.m.phase != ended {
+			t.Error("a pod that is lost each time before it makes progress is replaced for ever")
+		}
+	})
+	t.Run("A run that ended is another one", func(t *testing.T) {
+		s := newScript(t, two())
+		attempts(s, func(attempt int) { s.fault(1, attempt, crew.ClassUser) })
+		again := newScript(t, two())
+		again.found.Record = *s.rec
+		again.hello(0, 1)
+		if diff := cmp.Diff([]string{"0: start 0 as 0", "1: start 0 as 1"}, again.take()); diff != "" {
+			t.Errorf("a training of the same name and folder begins: -want, +got:\n%s", diff)
+		}
+	})
+}
+
+func TestACheckpointThatIsGone(t *testing.T) {
+	s := newScript(t, two())
+	s.hello(0, 1)
+	s.saved(0, 0, 60)
+	s.saved(0, 0, 80)
+	s.found.Gone = []string{"/c/80"}
+	s.fault(1, 0, crew.ClassUser)
+	s.stopped(0, 0, 1)
+	if got := s.m.attempt.resume; got == nil || got.Step != 60 {
+		t.Errorf("resumed from %+v, want the newest that is there", got)
+	}
+	var asked []string
+	for _, c := range s.asked {
+		asked = append(asked, c.URI)
+	}
+	if diff := cmp.Diff([]string{"/c/60", "/c/80"}, asked); diff != "" {
+		t.Errorf("looked for: -want, +got:\n%s", diff)
+	}
+}
+
+func TestOutputIsALifeSignAfterAResume(t *testing.T) {
+	plan := two()
+	plan.Watch.Phases.Setup = 30
+	s := newScript(t, plan)
+	s.found.Complete = []crew.Checkpoint{{Step: 80, URI: "/c/80", At: t0}}
+	s.hello(0, 1)
+	s.fault(1, 0, crew.ClassUser)
+	s.stopped(0, 0, 1)
+	s.take()
+	for range 60 {
+		s.now = s.now.Add(time.Second)
+		for _, index := range []int{0, 1} {
+			s.say(index, protocol.Message{Kind: protocol.Beat, Sequence: 1, SilentMillis: 500})
+		}
+		s.do(Tick{})
+	}
+	if got := s.take(); got != nil {
+		t.Errorf("a step of a checkpoint is no step that was recognised: %q", got)
 	}
 }
 

@@ -83,6 +83,7 @@ func (m *Machine) greet(now time.Time, c Conn, msg protocol.Message) []Action {
 	p := &peer{conn: c, heard: now, idle: true}
 	m.peers[msg.Index] = p
 	delete(m.lost, msg.Index)
+	delete(m.haunted, msg.Index)
 	delete(m.unheard, msg.Index)
 	if m.phase == ended {
 		return append(actions, m.verdict(msg.Index))
@@ -113,9 +114,9 @@ func (m *Machine) inherit(l protocol.Ledger, step int64) {
 }
 
 // close what is left of a member whose connection ended.
-func (m *Machine) close(now time.Time, c Conn) []Action {
-	if index := m.index(c); index >= 0 {
-		return m.miss(now, index, "its connection ended")
+func (m *Machine) close(now time.Time, e Closed) []Action {
+	if index := m.index(e.Conn); index >= 0 {
+		return m.miss(now, index, "its connection ended", e.Broken)
 	}
 	return nil
 }
@@ -123,12 +124,16 @@ func (m *Machine) close(now time.Time, c Conn) []Action {
 // drop a member.
 func (m *Machine) drop(now time.Time, index int, why string) []Action {
 	actions := []Action{Close{Conn: m.peers[index].conn}} // While it is there.
-	return append(actions, m.miss(now, index, why)...)
+	return append(actions, m.miss(now, index, why, true)...)
 }
 
-// miss a member. Its ranks are gone, or will be before others have their numbers.
-func (m *Machine) miss(now time.Time, index int, why string) []Action {
+// miss a member. Its ranks are gone when it ended the connection itself: its companion has ended, or is about to kill them. Else it may
+// have them until its lease is over, which it renewed not later than it was heard.
+func (m *Machine) miss(now time.Time, index int, why string, haunted bool) []Action {
 	leaving := m.peers[index].leaving
+	if haunted && !m.peers[index].idle {
+		m.haunted[index] = m.peers[index].heard.Add(protocol.Lost)
+	}
 	delete(m.peers, index)
 	m.lost[index] = now
 	w := m.attempt.worker(index)
@@ -166,7 +171,7 @@ func (m *Machine) tick(now time.Time) []Action {
 	}
 	switch m.phase {
 	case running:
-		if fault := m.attempt.overdue(now, m.plan, m.ledger.Stalls, m.advanced || m.ledger.Best > 0); fault != nil {
+		if fault := m.attempt.overdue(now, m.plan, m.ledger.Stalls, m.advanced || m.ledger.Recognised); fault != nil {
 			index := m.attempt.indexOf(fault.Rank, m.plan.Processes)
 			actions = append(actions, m.fault(now, index, *fault, false)...)
 		}

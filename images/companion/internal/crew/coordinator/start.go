@@ -25,19 +25,18 @@ func (m *Machine) found(now time.Time, f Found) []Action {
 	if !m.restored {
 		m.restore(f.Record)
 	}
+	m.reported = slices.DeleteFunc(m.reported, func(c crew.Checkpoint) bool { return slices.Contains(f.Gone, c.URI) })
+	var resume *crew.Checkpoint
+	if usable := checkpoints.Without(checkpoints.Merge(f.Complete, m.reported), m.discarded); len(usable) > 0 {
+		resume = &usable[0]
+	}
+	m.newest = resume
 	if why := m.orphan(now); why != "" {
 		return m.finish(crew.ExitFailed, why)
 	}
 	if !m.ready(now) {
 		return nil // A member has gone since.
 	}
-	// What the record lost is gone from the folder. What is newer than the record is not in it yet.
-	all := checkpoints.Merge(f.Complete, f.Record.Reported, m.reported)
-	var resume *crew.Checkpoint
-	if usable := checkpoints.Without(all, m.discarded); len(usable) > 0 {
-		resume = &usable[0]
-	}
-	m.newest = resume
 	return m.start(now, resume)
 }
 
@@ -60,12 +59,11 @@ func (m *Machine) blind(now time.Time, err error) []Action {
 // restore what an earlier coordinator recorded.
 func (m *Machine) restore(r checkpoints.Record) {
 	m.restored = true
-	if r.Run == m.plan.Run {
+	if r.Run == m.plan.Run && !r.Ended {
 		m.inherit(r.Ledger, 0)
 	}
 	m.reported = oldestFirst(checkpoints.Merge(m.reported, r.Reported))
 	m.discarded = append(m.discarded, r.Discarded...)
-	m.renew()
 }
 
 // orphan judges the attempt that lost its coordinator, so that its budgets stay used. It returns why the run ends, if it does.
@@ -80,8 +78,13 @@ func (m *Machine) orphan(now time.Time) string {
 	m.lastFault = &crew.Fault{
 		Attempt: m.ledger.Attempt, Class: crew.ClassInfrastructure, Index: 0, Rank: -1, At: now, Message: "pod 0, which coordinates, was replaced",
 	}
-	saved := m.newest != nil && m.newest.Step > m.ledger.Best
-	m.ledger = account(m.ledger, crew.ClassInfrastructure, m.inherited, saved, false)
+	// Members may know its steps no more, and the checkpoint is evidence.
+	m.ledger.Recognised = m.ledger.Recognised || m.inherited > 0
+	furthest := m.inherited
+	if m.newest != nil {
+		furthest = max(furthest, m.newest.Step)
+	}
+	m.ledger = account(m.ledger, crew.ClassInfrastructure, furthest, false, false)
 	m.inherited = -1
 	m.restarts[crew.ClassInfrastructure]++
 	return m.hopeless(crew.ClassInfrastructure)
@@ -94,6 +97,9 @@ func (m *Machine) start(now time.Time, resume *crew.Checkpoint) []Action {
 	}
 	m.ledger.Attempt++
 	m.ledger.Judged = false
+	if resume != nil {
+		m.ledger.Best = max(m.ledger.Best, resume.Step) // An earlier run may have reached it.
+	}
 	if m.ledger.Begun.IsZero() {
 		m.ledger.Begun = now
 	}
@@ -111,7 +117,7 @@ func (m *Machine) start(now time.Time, resume *crew.Checkpoint) []Action {
 	case len(m.discarded) == 0: // Else it may be one of these.
 		orders.ResumeFrom = m.plan.ResumeFrom
 	}
-	var actions []Action
+	actions := make([]Action, 0, len(m.peers)+1)
 	for _, index := range m.indexes() {
 		message := m.account()
 		if groupRank := slices.Index(slots, index); groupRank >= 0 {

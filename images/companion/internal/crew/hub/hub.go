@@ -5,7 +5,9 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -112,7 +114,7 @@ func (h *Hub) handle(e coordinator.Event) {
 				h.drop(a.Conn, c)
 			}
 		case coordinator.Find:
-			h.find()
+			h.find(a.Reported)
 		case coordinator.Record:
 			h.shelf.record(a.Record)
 		case coordinator.End:
@@ -137,12 +139,12 @@ func (h *Hub) note(m protocol.Message) {
 	}
 }
 
-func (h *Hub) find() {
+func (h *Hub) find(reported []crew.Checkpoint) {
 	if h.shelf == nil {
 		go h.pass(coordinator.Found{})
 		return
 	}
-	h.shelf.find()
+	h.shelf.find(reported)
 }
 
 // drop a connection, once what was said to it is written.
@@ -189,14 +191,16 @@ func (c *conn) write() {
 
 func (h *Hub) read(number coordinator.Conn, c *conn) {
 	reader := protocol.NewReader(c)
+	broken := true
 	for c.SetReadDeadline(time.Now().Add(readTime)) == nil {
 		m, err := reader.Read()
 		if err != nil {
+			broken = !errors.Is(err, io.EOF)
 			break
 		}
 		h.pass(coordinator.Received{Conn: number, Message: m})
 	}
-	h.pass(coordinator.Closed{Conn: number})
+	h.pass(coordinator.Closed{Conn: number, Broken: broken})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.conns[number] == c {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/checkpoints"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/coordinator"
 )
@@ -61,7 +62,7 @@ func (s *shelf) write() {
 }
 
 // find what there is, or report that the folder does not answer.
-func (s *shelf) find() {
+func (s *shelf) find(reported []crew.Checkpoint) {
 	answer := make(chan coordinator.Found, 1)
 	silent := coordinator.Found{Err: fmt.Errorf("the folder of checkpoints %s does not answer within %s", s.folder.Dir, shelfTime)}
 	select {
@@ -71,7 +72,7 @@ func (s *shelf) find() {
 		return
 	}
 	go func() {
-		found, err := s.folder.Find()
+		found, err := s.folder.Find(reported)
 		answer <- coordinator.Found{Found: found, Err: err}
 		s.free <- struct{}{}
 	}()

@@ -45,24 +45,29 @@ func classify(rank int, exit ranks.Exit, last string, mem memory, folder string)
 	case signal == syscall.SIGBUS:
 		f.Message = fmt.Sprintf("was ended by the signal %q, which most often means that /dev/shm is full: raise resources.sharedMemory", signal)
 	default:
-		class, full := watch.Ended(last)
-		f.Class, f.Secondary = class, class == crew.ClassInfrastructure && !full && signal == 0
-		f.Message = fmt.Sprintf("ended with exit code %d", exit.Code)
-		if signal != 0 {
-			f.Message = fmt.Sprintf("was ended by the signal %q", signal)
-		}
-		if full {
-			f.Message += ", and a disk is full"
-			if folder != "" {
-				f.Message += ": make room in the folder of checkpoints " + folder
-			}
-		}
+		failed(f, exit.Code, signal, last, folder)
 	}
 	f.Message = fmt.Sprintf("rank %d %s", rank, f.Message)
 	if line := lastLine(last); line != "" {
 		f.Message += ": " + line
 	}
 	return f
+}
+
+// failed by itself: what it wrote last says why.
+func failed(f *protocol.Fault, code int, signal syscall.Signal, last, folder string) {
+	class, full := watch.Ended(last)
+	f.Class, f.Secondary = class, class == crew.ClassInfrastructure && !full && signal == 0
+	f.Message = fmt.Sprintf("ended with exit code %d", code)
+	if signal != 0 {
+		f.Message = fmt.Sprintf("was ended by the signal %q", signal)
+	}
+	if full {
+		f.Message += ", and a disk is full"
+		if folder != "" {
+			f.Message += ": make room in the folder of checkpoints " + folder
+		}
+	}
 }
 
 func limit(bytes int64) string {

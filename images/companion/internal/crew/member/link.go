@@ -27,17 +27,18 @@ type link struct {
 
 // dial the coordinator until it answers. Its name may not be known yet, and its address changes with its pod.
 func dial(ctx context.Context, address string) (*link, error) {
+	// A pause first, so that a coordinator that ends each connection is not dialled without end.
 	for wait := firstWait; ; wait = min(2*wait, longWait) {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 		conn, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "tcp", address)
 		if err == nil {
 			l := &link{conn: conn, in: make(chan protocol.Message, 16)}
 			go l.read()
 			return l, nil
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil, ctx.Err()
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/crew"
@@ -297,7 +298,9 @@ func (m *member) halt(how protocol.How) {
 func (m *member) leave() {
 	m.leaving = true
 	m.say(protocol.Message{Kind: protocol.Leaving, Attempt: max(0, m.attempt)})
-	m.outcome = &Outcome{Code: crew.ExitEnded, Words: "the pod had to go"}
+	if m.outcome == nil {
+		m.outcome = &Outcome{Code: crew.ExitEnded, Words: "the pod had to go"}
+	}
 	if m.group != nil {
 		m.halt(protocol.Terminate)
 	}
@@ -334,6 +337,9 @@ func (m *member) fault(f *protocol.Fault) {
 		return
 	}
 	m.faulty = true
+	if len(f.Message) > protocol.MaxWords {
+		f.Message = strings.ToValidUTF8(f.Message[:protocol.MaxWords], "")
+	}
 	m.report(time.Now())
 	m.Log.Warn("fault", "attempt", m.attempt, "class", f.Class, "message", f.Message)
 	m.say(protocol.Message{Kind: protocol.Failed, Attempt: m.attempt, Fault: f})

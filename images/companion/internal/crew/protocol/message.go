@@ -95,6 +95,8 @@ type Ledger struct {
 	OutOfMemory     int `json:"outOfMemory,omitempty"`
 	// Stalls is the number of attempts that stalled.
 	Stalls int `json:"stalls,omitempty"`
+	// Recognised reports that a step of a rank was recognised in an attempt before.
+	Recognised bool `json:"recognised,omitempty"`
 	// Judged reports that the numbers above count the attempt, which has ended.
 	Judged bool `json:"judged,omitempty"`
 	// Kept is the time that was spent on steps that were kept, in the attempts before.
@@ -182,10 +184,19 @@ type Verdict struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Limits of what one message may have.
+// Limits of what one message may have. The longest that they allow is shorter than MaxLine.
 const (
-	maxRanks   = 1024
-	maxText    = 16 << 10
+	// MaxCheckpoints of one report of progress: the newest.
+	MaxCheckpoints = 8
+	// MaxURI is the longest path or URI of a checkpoint, in bytes.
+	MaxURI = 1024
+	// MaxLoss is the longest loss as it was printed, in bytes.
+	MaxLoss = 64
+	// MaxWords is the longest message of a fault, in bytes.
+	MaxWords = 2048
+
+	maxRanks   = 64 // As many as a pod can have.
+	maxLines   = 4 << 10
 	maxAttempt = 1 << 20
 )
 
@@ -206,28 +217,73 @@ func (m Message) check() error {
 		return fmt.Errorf("there is no attempt %d", m.Attempt)
 	case m.SilentMillis < 0:
 		return errors.New("a silence cannot be negative")
-	case m.Greeting != nil && (m.Greeting.Ledger.Attempt < -1 || m.Greeting.Ledger.Attempt > maxAttempt):
-		return fmt.Errorf("there is no attempt %d", m.Greeting.Ledger.Attempt)
-	case m.Progress != nil:
-		return m.Progress.check()
-	case m.Fault != nil && len(m.Fault.Message)+len(m.Fault.Lines) > maxText:
+	}
+	return errors.Join(m.Greeting.check(), m.Ledger.check(), m.Progress.check(), m.Fault.check(), m.Orders.check(), m.Halt.check())
+}
+
+func (g *Greeting) check() error {
+	if g == nil {
+		return nil
+	}
+	if g.Checkpoint != nil {
+		if err := checkpoint(*g.Checkpoint); err != nil {
+			return err
+		}
+	}
+	return g.Ledger.check()
+}
+
+func (l *Ledger) check() error {
+	if l != nil && (l.Attempt < -1 || l.Attempt > maxAttempt) {
+		return fmt.Errorf("there is no attempt %d", l.Attempt)
+	}
+	return nil
+}
+
+func (p *Progress) check() error {
+	if p == nil {
+		return nil
+	}
+	if len(p.Ranks) > maxRanks || len(p.Checkpoints) > MaxCheckpoints || len(p.Loss) > MaxLoss {
+		return errors.New("the progress has too much")
+	}
+	for _, r := range p.Ranks {
+		if r.Rank < 0 || r.Step < 0 || r.AgoMillis < 0 {
+			return errors.New("the progress has negative numbers")
+		}
+	}
+	for _, c := range p.Checkpoints {
+		if err := checkpoint(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkpoint(c crew.Checkpoint) error {
+	if c.Step < 0 || c.URI == "" || len(c.URI) > MaxURI {
+		return errors.New("a checkpoint has a negative step, no URI, or one that is too long")
+	}
+	return nil
+}
+
+func (f *Fault) check() error {
+	if f != nil && (len(f.Message) > MaxWords || len(f.Lines) > maxLines) {
 		return errors.New("the text of a fault is too long")
-	case m.Halt != nil && m.Halt.How != Kill && m.Halt.How != Abort && m.Halt.How != Terminate:
-		return fmt.Errorf("there is no way %q to stop ranks", m.Halt.How)
-	case m.Orders != nil && (m.Orders.GroupRank < 0 || m.Orders.Master < 0):
+	}
+	return nil
+}
+
+func (o *Orders) check() error {
+	if o != nil && (o.GroupRank < 0 || o.Master < 0) {
 		return errors.New("orders name no group rank or no master")
 	}
 	return nil
 }
 
-func (p Progress) check() error {
-	if len(p.Ranks) > maxRanks || len(p.Checkpoints) > maxRanks {
-		return errors.New("the progress has too many entries")
-	}
-	for _, r := range p.Ranks {
-		if r.Rank < 0 || r.AgoMillis < 0 {
-			return errors.New("the progress has negative numbers")
-		}
+func (h *Halt) check() error {
+	if h != nil && h.How != Kill && h.How != Abort && h.How != Terminate {
+		return fmt.Errorf("there is no way %q to stop ranks", h.How)
 	}
 	return nil
 }

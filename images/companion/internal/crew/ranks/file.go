@@ -4,6 +4,7 @@ package ranks
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"syscall"
 )
@@ -11,6 +12,8 @@ import (
 const (
 	// maxProgress is the longest line of a file of progress. A longer one is skipped.
 	maxProgress = 64 << 10
+	// maxLook is how much is read at once, so that a rank that writes without end does not hold up others.
+	maxLook = 4 << 20
 	// punchEvery is after how many bytes the space of what was read is given back.
 	punchEvery = 8 << 20
 )
@@ -31,15 +34,26 @@ type reading struct {
 // follow reads what was added and calls a function for each whole line.
 func (f *reading) follow(each func(line []byte)) {
 	if f.file == nil {
-		// Write access is only for the holes.
-		file, err := os.OpenFile(f.path, os.O_RDWR, 0)
+		// Write access is only for the holes. A pipe or a device would never end.
+		file, err := os.OpenFile(f.path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 		if err != nil {
+			return
+		}
+		if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+			_ = file.Close()
 			return
 		}
 		f.file = file
 	}
+	if info, err := f.file.Stat(); err == nil && info.Size() < f.read {
+		// The rank wrote it again from its beginning.
+		if _, err := f.file.Seek(0, io.SeekStart); err != nil {
+			return
+		}
+		f.read, f.punched, f.line, f.skip = 0, 0, f.line[:0], false
+	}
 	chunk := make([]byte, 32<<10)
-	for {
+	for look := 0; look < maxLook; look += len(chunk) {
 		n, err := f.file.Read(chunk)
 		f.read += int64(n)
 		f.split(chunk[:n], each)

@@ -3,15 +3,19 @@
 package ranks
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/protocol"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/watch"
 )
@@ -64,6 +68,9 @@ type Group struct {
 	// Ended has the end of each rank.
 	Ended chan Ended
 
+	// started is closed when all ranks were started, or none is any more because they are halted.
+	started chan struct{}
+	halted  chan struct{}
 	halting sync.Once
 	hurry   chan struct{}
 	rushing sync.Once
@@ -75,8 +82,9 @@ type Group struct {
 func Start(k *Keeper, l Launch) *Group {
 	g := &Group{
 		keeper: k, Found: make(chan Found, l.Processes), Ended: make(chan Ended, l.Processes),
-		hurry: make(chan struct{}), stopped: make(chan struct{}),
+		started: make(chan struct{}), halted: make(chan struct{}), hurry: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	begin := make([]func(), 0, l.Processes)
 	shared := &output{out: l.Out}
 	for local := range l.Processes {
 		number := l.First + local
@@ -99,12 +107,24 @@ func Start(k *Keeper, l Launch) *Group {
 			to.prefix = fmt.Sprintf("[rank %d] ", number)
 		}
 		g.ranks = append(g.ranks, r)
-		r.start(k, cmd, to)
+		begin = append(begin, func() { r.start(k, cmd, to) })
 		go func() {
 			<-r.ended
 			g.Ended <- Ended{Rank: number, Exit: r.exit}
 		}()
 	}
+	// A program may come from a disk that does not answer. They can be halted meanwhile.
+	go func() {
+		defer close(g.started)
+		for i, r := range g.ranks {
+			select {
+			case <-g.halted:
+				r.fail(errors.New("was not started"))
+			default:
+				begin[i]()
+			}
+		}
+	}()
 	go g.follow()
 	return g
 }
@@ -132,7 +152,10 @@ func (g *Group) follow() {
 
 // Halt the ranks in a way. To halt them again by Kill ends the time that the first way gives. Stopped is closed when none is left.
 func (g *Group) Halt(how protocol.How, grace time.Duration) {
-	g.halting.Do(func() { go g.stop(how, grace) })
+	g.halting.Do(func() {
+		close(g.halted)
+		go g.stop(how, grace)
+	})
 	if how == protocol.Kill {
 		g.rushing.Do(func() { close(g.hurry) })
 	}
@@ -157,7 +180,7 @@ func (g *Group) stop(how protocol.How, grace time.Duration) {
 		r.signalAll(syscall.SIGKILL)
 	}
 	until := time.Now().Add(unfitAfter)
-	for !g.keeper.Sweep() {
+	for !g.allStarted() || !g.keeper.Sweep() {
 		if time.Now().After(until) {
 			g.unfit = true
 			close(g.stopped)
@@ -166,17 +189,28 @@ func (g *Group) stop(how protocol.How, grace time.Duration) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	// The log shall have all of it, and what it says shall be known before the attempt counts as stopped.
-	limit := time.After(time.Second)
+	// An output that takes nothing any more keeps what is left.
+	limit, done := context.WithTimeout(context.Background(), time.Second)
+	defer done()
 	for _, r := range g.ranks {
 		select {
 		case <-r.closed:
-		case <-limit:
+		case <-limit.Done():
 		}
 	}
 	for _, r := range g.ranks {
 		<-r.ended
 	}
 	close(g.stopped)
+}
+
+func (g *Group) allStarted() bool {
+	select {
+	case <-g.started:
+		return true
+	default:
+		return false
+	}
 }
 
 // await the end of all ranks, for some time.
@@ -245,5 +279,7 @@ func (g *Group) Progress(now time.Time) (protocol.Progress, bool) {
 		s.advanced, s.checkpoints = false, nil
 		r.mu.Unlock()
 	}
+	slices.SortStableFunc(p.Checkpoints, func(a, b crew.Checkpoint) int { return a.At.Compare(b.At) })
+	p.Checkpoints = p.Checkpoints[max(0, len(p.Checkpoints)-protocol.MaxCheckpoints):]
 	return p, some
 }

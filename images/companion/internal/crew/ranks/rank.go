@@ -8,11 +8,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/crew"
+	"github.com/capstan-dev/capstan/images/companion/internal/crew/protocol"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/watch"
 )
 
@@ -31,7 +34,7 @@ type rank struct {
 	number  int
 	watcher *watch.Watcher
 	found   func(watch.Fault)
-	pid     int
+	pid     atomic.Int64
 	ended   chan struct{}
 	exit    Exit
 	// closed is when no process has the rank's pipe any more.
@@ -70,7 +73,7 @@ func (r *rank) start(keeper *Keeper, cmd *exec.Cmd, to *pass) {
 		r.fail(err)
 		return
 	}
-	r.pid = cmd.Process.Pid
+	r.pid.Store(int64(cmd.Process.Pid))
 	_ = cmd.Process.Release() // The keeper waits for it.
 	go r.read(in, to)
 	go func() {
@@ -124,6 +127,9 @@ func (r *rank) line(line string) {
 	sight := r.watcher.Output(line)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.seen.step < 0 && sight.Progress.Step < 0 {
+		sight.Progress.Checkpoint = "" // It is loaded, or part of the settings.
+	}
 	r.heard = time.Now()
 	r.tail.Add(line)
 	r.take(sight)
@@ -152,11 +158,12 @@ func (r *rank) take(s watch.Sight) {
 		if p.Of > 0 {
 			r.seen.of = p.Of
 		}
-		if p.Loss != "" {
+		if p.Loss != "" && len(p.Loss) <= protocol.MaxLoss {
 			r.seen.loss = p.Loss
 		}
-		if p.Checkpoint != "" && len(r.seen.checkpoints) < 100 {
-			r.seen.checkpoints = append(r.seen.checkpoints, crew.Checkpoint{
+		if p.Checkpoint != "" && len(p.Checkpoint) <= protocol.MaxURI {
+			last := r.seen.checkpoints[max(0, len(r.seen.checkpoints)-protocol.MaxCheckpoints+1):]
+			r.seen.checkpoints = append(slices.Clone(last), crew.Checkpoint{
 				Step: max(0, r.seen.step), URI: p.Checkpoint, At: time.Now().UTC().Truncate(time.Millisecond),
 			})
 		}
@@ -168,15 +175,15 @@ func (r *rank) take(s watch.Sight) {
 
 // signal the rank alone: what it started is its own.
 func (r *rank) signal(s syscall.Signal) {
-	if r.pid > 0 && !r.gone() {
-		_ = syscall.Kill(r.pid, s)
+	if pid := int(r.pid.Load()); pid > 0 && !r.gone() {
+		_ = syscall.Kill(pid, s)
 	}
 }
 
 // signalAll of its process group, also when it has ended itself.
 func (r *rank) signalAll(s syscall.Signal) {
-	if r.pid > 0 {
-		_ = syscall.Kill(-r.pid, s)
+	if pid := int(r.pid.Load()); pid > 0 {
+		_ = syscall.Kill(-pid, s)
 	}
 }
 

@@ -27,6 +27,7 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	awaited map[int]chan<- syscall.WaitStatus
+	buried  int
 }
 
 // NewKeeper makes this process the parent of all its descendants that lose theirs, and waits for the end of each. Nothing else in this
@@ -95,6 +96,7 @@ func (k *Keeper) bury() bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
+	k.buried++
 	if ended, ok := k.awaited[pid]; ok {
 		delete(k.awaited, pid)
 		ended <- status
@@ -103,16 +105,24 @@ func (k *Keeper) bury() bool {
 }
 
 // Sweep kills every process below this one, and reports whether none was left. When a process ends, its children become children of this
-// process, so that repeated sweeps reach all of them.
+// process, so that repeated sweeps reach all of them. One that has ended counts until it is buried, and a burial meanwhile counts, too:
+// its children may have come to a list that was read before.
 func (k *Keeper) Sweep() bool {
+	before := k.burials()
 	left := children()
 	for _, pid := range left {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	return len(left) == 0
+	return len(left) == 0 && k.burials() == before
 }
 
-// children of this process that have not ended.
+func (k *Keeper) burials() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.buried
+}
+
+// children of this process that are not buried.
 func children() []int {
 	var all []int
 	for _, pid := range candidates() {
@@ -122,7 +132,7 @@ func children() []int {
 		}
 		// The name in parentheses may have spaces and parentheses of its own.
 		fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
-		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" || fields[1] != strconv.Itoa(os.Getpid()) {
+		if len(fields) < 2 || fields[1] != strconv.Itoa(os.Getpid()) {
 			continue
 		}
 		if number, err := strconv.Atoi(pid); err == nil {
