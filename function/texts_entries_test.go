@@ -22,6 +22,8 @@ const (
 	inImage       = "Deployment.spec.template.spec.containers[].image"
 	inInitImage   = "Deployment.spec.template.spec.initContainers[].image"
 	inMount       = "Deployment.spec.template.spec.containers[].volumeMounts[].mountPath"
+	inPinned      = "ControllerRevision.data.template.spec.containers[].env[].value"
+	inPinnedImage = "ControllerRevision.data.template.spec.containers[].image"
 	inVariable    = "Deployment.spec.template.spec.containers[].env[].value"
 	inChecks      = "Analysis.spec.forProvider.metrics.checks[].query"
 	inScaling     = "Analysis.spec.forProvider.metrics.scaling.query"
@@ -108,8 +110,8 @@ func texts() map[string]*entry {
 		"Training.spec.volumeMounts[].subPath":                              to(inJobSubPath),
 		"Training.spec.watch.faults[].pattern":                              to(inPlan + ".watch.faults[].pattern"),
 		"Training.spec.watch.progress":                                      to(inPlan + ".watch.progress"),
-		"Experiment.spec.armB.env[].value":                                  to(inVariable),
-		"Experiment.spec.armB.image":                                        to(inImage),
+		"Experiment.spec.armB.env[].value":                                  to(inVariable, inPinned),
+		"Experiment.spec.armB.image":                                        to(inImage, inPinnedImage),
 		"Experiment.spec.metric.of":                                         to("Analysis.spec.forProvider.metrics.canary.experiment.of"),
 		"Experiment.spec.metric.query":                                      to("Analysis.spec.forProvider.metrics.canary.experiment.events"),
 	}
@@ -156,6 +158,8 @@ func meanings(t *testing.T) map[string]meaning {
 		inInitImage:   image,
 		inMount:       {harmless: "It is a folder in the author's own container. The runtime resolves it within the container's file system."},
 		inVariable:    {harmless: own.harmless, expands: true},
+		inPinned:      {harmless: own.harmless, expands: true},
+		inPinnedImage: image,
 		inJobVariable: {expands: true, harmless: "A statement runs in the author's own Database with the rights of an owner, a URL is called from a pod of the author's namespace."},
 		inRotation:    {harmless: "It is compared with what it was."},
 		"ConfigMap.data.member.json|.import.databases[].source":                  {harmless: "It is the name of a database of the author's own source. In the file it is one text of JSON, and members quote it."},

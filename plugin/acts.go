@@ -70,7 +70,7 @@ func carryOut[T edited](cmd *cobra.Command, c *cluster.Cluster, e *edit, t targe
 			return fmt.Errorf("cannot %s %s %s: %w", cmd.Name(), strings.ToLower(t.kind), t.name, err)
 		}
 		if plan.Done != "" {
-			say(out, "Nothing to do for %s %s: %s.", t.kind, t.name, plan.Done)
+			sayf(out, "Nothing to do for %s %s: %s.", t.kind, t.name, plan.Done)
 
 			return nil
 		}
@@ -97,7 +97,7 @@ func carryOut[T edited](cmd *cobra.Command, c *cluster.Cluster, e *edit, t targe
 		if err != nil {
 			return err
 		}
-		say(out, "%s %s is edited.", t.kind, t.name)
+		sayf(out, "%s %s is edited.", t.kind, t.name)
 		if !e.wait {
 			return nil
 		}
@@ -106,7 +106,7 @@ func carryOut[T edited](cmd *cobra.Command, c *cluster.Cluster, e *edit, t targe
 	}
 }
 
-func say(out io.Writer, format string, args ...any) {
+func sayf(out io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format+"\n", args...)
 }
 
@@ -117,9 +117,9 @@ func printed[T edited](out io.Writer, t target[T], object T, plan act.Plan[T]) e
 		return err
 	}
 	for _, w := range plan.Words {
-		say(out, "# %s", w)
+		sayf(out, "# %s", w)
 	}
-	say(out, "# Merge this into the manifest of %s %s of namespace %s:", t.kind, object.GetName(), object.GetNamespace())
+	sayf(out, "# Merge this into the manifest of %s %s of namespace %s:", t.kind, object.GetName(), object.GetNamespace())
 	_, err = io.WriteString(out, text)
 
 	return err //nolint:wrapcheck // Of the terminal.
@@ -137,13 +137,13 @@ var managers = map[string]string{
 func agree(cmd *cobra.Command, e *edit, kind string, object edited, words []string, ask bool) error {
 	out := cmd.OutOrStdout()
 	for _, w := range words {
-		say(out, "%s", w)
+		sayf(out, "%s", w)
 	}
 	for mark, tool := range managers {
 		_, annotated := object.GetAnnotations()[mark]
 		_, labelled := object.GetLabels()[mark]
 		if annotated || labelled {
-			say(out, "%s manages this object and may revert the edit: --print shows the change for Git.", tool)
+			sayf(out, "%s manages this object and may revert the edit: --print shows the change for Git.", tool)
 
 			break
 		}
@@ -206,7 +206,7 @@ func await[T edited](ctx context.Context, out io.Writer, e *edit, t target[T], p
 func progress(out io.Writer, began time.Time, last, message string) string {
 	message = screen.Visible(message)
 	if message != last {
-		say(out, "%6.1f s  %s", time.Since(began).Seconds(), message)
+		sayf(out, "%6.1f s  %s", time.Since(began).Seconds(), message)
 	}
 
 	return message
@@ -229,21 +229,29 @@ func (p *plugin) algorithmActs() []*cobra.Command {
 }
 
 func (p *plugin) algorithmAct(name, short string, decide func(*v1alpha1.Algorithm) (act.Plan[*v1alpha1.Algorithm], error)) *cobra.Command {
-	var e edit
-	cmd := &cobra.Command{
-		Use: name + " ALGORITHM", Short: short, GroupID: groupAlgorithm, Args: cobra.RangeArgs(1, 2), ValidArgsFunction: p.names(algorithm),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := one(args, algorithm)
-			if err != nil {
-				return err
-			}
-			c, err := p.connect()
-			if err != nil {
-				return err
-			}
+	of := func(c *cluster.Cluster, name string) target[*v1alpha1.Algorithm] {
+		return target[*v1alpha1.Algorithm]{kind: "Algorithm", resource: cluster.Algorithms, name: name, read: c.Algorithm}
+	}
 
-			return carryOut(cmd, c, &e, target[*v1alpha1.Algorithm]{kind: "Algorithm", resource: cluster.Algorithms, name: name, read: c.Algorithm}, decide)
-		},
+	return actCommand(p, algorithm, of, decide, cobra.Command{Use: name + " ALGORITHM", Short: short, GroupID: groupAlgorithm})
+}
+
+// actCommand is the command of an act on an object of a kind.
+func actCommand[T edited](p *plugin, k kind, of func(*cluster.Cluster, string) target[T], decide func(T) (act.Plan[T], error), base cobra.Command) *cobra.Command {
+	var e edit
+	cmd := &base
+	cmd.Args, cmd.ValidArgsFunction = cobra.RangeArgs(1, 2), p.names(k)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, err := one(args, k)
+		if err != nil {
+			return err
+		}
+		c, err := p.connect()
+		if err != nil {
+			return err
+		}
+
+		return carryOut(cmd, c, &e, of(c, name), decide)
 	}
 	e.bind(cmd)
 
@@ -304,23 +312,9 @@ func (p *plugin) databaseActs() []*cobra.Command {
 }
 
 func (p *plugin) databaseAct(name, short string, decide func(*v1alpha1.Database) (act.Plan[*v1alpha1.Database], error)) *cobra.Command {
-	var e edit
-	cmd := &cobra.Command{
-		Use: name + " DATABASE", Short: short, GroupID: groupDatabase, Args: cobra.RangeArgs(1, 2), ValidArgsFunction: p.names(database),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := one(args, database)
-			if err != nil {
-				return err
-			}
-			c, err := p.connect()
-			if err != nil {
-				return err
-			}
-
-			return carryOut(cmd, c, &e, target[*v1alpha1.Database]{kind: "Database", resource: cluster.Databases, name: name, read: c.Database}, decide)
-		},
+	of := func(c *cluster.Cluster, name string) target[*v1alpha1.Database] {
+		return target[*v1alpha1.Database]{kind: "Database", resource: cluster.Databases, name: name, read: c.Database}
 	}
-	e.bind(cmd)
 
-	return cmd
+	return actCommand(p, database, of, decide, cobra.Command{Use: name + " DATABASE", Short: short, GroupID: groupDatabase})
 }

@@ -116,7 +116,7 @@ func object(t *testing.T, text string, edit func(spec, status map[string]any)) *
 		t.Fatal(err)
 	}
 	if edit != nil {
-		edit(u.Object["spec"].(map[string]any), u.Object["status"].(map[string]any)) //nolint:forcetypeassert // Each text has both.
+		edit(u.Object["spec"].(map[string]any), u.Object["status"].(map[string]any))
 	}
 
 	return u
@@ -205,7 +205,7 @@ func changed(before, after map[string]any) []string {
 	walk = func(path string, a, b any) {
 		x, isMap := a.(map[string]any)
 		y, isMapToo := b.(map[string]any)
-		if !(isMap || a == nil) || !(isMapToo || b == nil) || a == nil && b == nil {
+		if !isMap && a != nil || !isMapToo && b != nil || a == nil && b == nil {
 			if !cmp.Equal(a, b) {
 				paths = append(paths, strings.TrimPrefix(path, "."))
 			}

@@ -64,7 +64,7 @@ func report(out io.Writer, findings []doctor.Finding, quiet bool) error {
 			return fmt.Errorf("cannot write: %w", err)
 		}
 		if f.Remedy != "" {
-			say(out, "%-8s %-*s  → %s", "", wide, "", f.Remedy)
+			sayf(out, "%-8s %-*s  → %s", "", wide, "", f.Remedy)
 		}
 	}
 
@@ -97,14 +97,14 @@ func (p *plugin) supportBundle() *cobra.Command {
 				return err
 			}
 			// Other users of this machine cannot read it, and an existing file is never replaced.
-			f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+			f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // The user names it.
 			if err != nil {
 				return fmt.Errorf("cannot create the archive: %w: choose another file with --output", err)
 			}
 			if err := errors.Join(b.Write(f, folder, p.now()), f.Close()); err != nil {
 				return err
 			}
-			say(cmd.OutOrStdout(), "%s has %d files. Read it before you pass it on: logs may hold data of yours.", path, len(b.Paths()))
+			sayf(cmd.OutOrStdout(), "%s has %d files. Read it before you pass it on: logs may hold data of yours.", path, len(b.Paths()))
 
 			return nil
 		},

@@ -96,7 +96,7 @@ func (p *plugin) shell(cmd *cobra.Command, cl client, args []string, consumer, m
 	if d.Spec.Engine != cl.engine {
 		other := clients[slices.IndexFunc(clients, func(o client) bool { return o.engine == d.Spec.Engine })]
 
-		return fmt.Errorf("Database %s is %s: use kubectl capstan %s", name, d.Spec.Engine, other.name)
+		return fmt.Errorf("the Database %s is %s: use kubectl capstan %s", name, d.Spec.Engine, other.name)
 	}
 	pods, err := c.Members(cmd.Context(), name)
 	if err != nil {
@@ -139,10 +139,10 @@ func server(d *v1alpha1.Database, pods []corev1.Pod, member string) (string, err
 		return "", fmt.Errorf("no pod of a member %s runs: choose one of %s", member, strings.Join(names, ", "))
 	}
 	if d.Spec.Hibernated {
-		return "", fmt.Errorf("Database %s is hibernated: kubectl capstan wake %s", d.Name, d.Name)
+		return "", fmt.Errorf("the Database %s is hibernated: kubectl capstan wake %s", d.Name, d.Name)
 	}
 
-	return "", fmt.Errorf("Database %s has no leader: kubectl capstan status %s shows why; --member opens another member", d.Name, d.Name)
+	return "", fmt.Errorf("the Database %s has no leader: kubectl capstan status %s shows why; --member opens another member", d.Name, d.Name)
 }
 
 // A login is whose rights a client has, and in which database.
@@ -180,7 +180,7 @@ func consumerOf(d *v1alpha1.Database, name string) (login, error) {
 		names = append(names, c.Name)
 	}
 
-	return login{}, fmt.Errorf("Database %s has no consumer %s: choose one of %s", d.Name, name, strings.Join(names, ", "))
+	return login{}, fmt.Errorf("the Database %s has no consumer %s: choose one of %s", d.Name, name, strings.Join(names, ", "))
 }
 
 // interactive reports whether both sides are a terminal.
@@ -209,7 +209,7 @@ func kubectl(cmd *cobra.Command, argv []string) error {
 		return fmt.Errorf("cannot find kubectl, which opens the connection: put it into PATH: %w", err)
 	}
 	// An interrupt is for the client: psql ends its query, and stays.
-	child := exec.CommandContext(context.WithoutCancel(cmd.Context()), path, argv...)
+	child := exec.CommandContext(context.WithoutCancel(cmd.Context()), path, argv...) //nolint:gosec // The user runs it, with own rights.
 	child.Stdin, child.Stdout, child.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	err = child.Run()
 	if failed := (&exec.ExitError{}); errors.As(err, &failed) {

@@ -41,7 +41,8 @@ func TestCandidateIsPinned(t *testing.T) {
 			func(w *world) {
 				w.available(names.SlotB, 0)
 				w.compose(w.plan())
-			}, want{"Holding/NotServing", false, 0, 1},
+			},
+			want{"Holding/NotServing", false, 0, 1},
 		},
 		"RollsBack": {
 			"It finishes its requests as it was.",
@@ -49,7 +50,8 @@ func TestCandidateIsPinned(t *testing.T) {
 				w.later(20 * time.Second)
 				w.judge("FFF")
 				w.compose(w.plan())
-			}, want{"RollingBack/MetricFailed", true, untried, 1},
+			},
+			want{"RollingBack/MetricFailed", true, untried, 1},
 		},
 		"RolledBack": {
 			"It was never live, so nobody goes back to it.",
@@ -57,7 +59,8 @@ func TestCandidateIsPinned(t *testing.T) {
 				w.later(20 * time.Second)
 				w.judge("FFF")
 				settled(w, 4)
-			}, want{"RolledBack/RolledBack", false, 0, 1},
+			},
+			want{"RolledBack/RolledBack", false, 0, 1},
 		},
 		"Promoted": {
 			"It is the latest.",
@@ -65,14 +68,16 @@ func TestCandidateIsPinned(t *testing.T) {
 				w.later(20 * time.Second)
 				w.judge("PPP")
 				w.compose(w.plan())
-			}, want{"Promoting", true, 2, 2},
+			},
+			want{"Promoting", true, 2, 2},
 		},
 		"Lost": {
 			"It is pinned again from its Deployment, with the number that it had.",
 			func(w *world) {
 				delete(w.request.Observed, names.RevisionPrefix+rolloutOf(w.t, w.plan()).Candidate)
 				w.compose(w.plan())
-			}, want{"Stepping/Soaking", true, untried, 1},
+			},
+			want{"Stepping/Soaking", true, untried, 1},
 		},
 	}
 	for name, tc := range cases {

@@ -66,7 +66,7 @@ func Hold(r Request, p *Plan) bool {
 // the spec.
 func refersAnew(r Request, p *Plan) bool {
 	for resource, d := range p.Objects {
-		if o, ok := d.Object.(Named); r.Observed[resource] == nil && !(ok && Referenced(r.Composite.Map(), *o.GetKind(), *o.GetName())) {
+		if o, ok := d.Object.(Named); r.Observed[resource] == nil && (!ok || !Referenced(r.Composite.Map(), *o.GetKind(), *o.GetName())) {
 			return true
 		}
 	}

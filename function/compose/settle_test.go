@@ -61,11 +61,13 @@ func TestSettle(t *testing.T) {
 		},
 		"RefersAnew": {
 			"Crossplane writes references before the status: the next pass follows anyway.", before, settled, 2, false, false,
-			map[string]compose.Desired{"service": {Object: applycorev1.Service("reco", "shop")}}, wish,
+			map[string]compose.Desired{"service": {Object: applycorev1.Service("reco", "shop")}},
+			wish,
 		},
 		"RefersAlready": {
 			"An object that was refused is referred to all the time.", before, settled, 2, false, false,
-			map[string]compose.Desired{"pods": {Object: applyappsv1.Deployment("reco-a", "shop")}}, before,
+			map[string]compose.Desired{"pods": {Object: applyappsv1.Deployment("reco-a", "shop")}},
+			before,
 		},
 	}
 	for name, tc := range cases {

@@ -85,7 +85,7 @@ func each(files []image.File, write func(name string, mode fs.FileMode, content 
 				return fmt.Errorf("cannot read %s: %w", f.Path, err)
 			}
 		}
-		if err := write(strings.TrimPrefix(f.Path, "/"), fs.FileMode(f.Mode), content); err != nil {
+		if err := write(strings.TrimPrefix(f.Path, "/"), f.Mode, content); err != nil {
 			return fmt.Errorf("cannot archive %s: %w", f.Path, err)
 		}
 	}
@@ -117,7 +117,7 @@ spec:
 // Manifest for archives of a version by their platforms, which users download from the homepage.
 func Manifest(version, homepage string, platforms []string, archives map[string][]byte) ([]byte, error) {
 	type entry struct{ OS, Architecture, File, Sum, Program string }
-	var all []entry
+	all := make([]entry, 0, len(platforms))
 	for _, platform := range platforms {
 		file := Archive(version, platform)
 		system, architecture, _ := strings.Cut(platform, "/")

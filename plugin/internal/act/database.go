@@ -203,13 +203,7 @@ type Moment struct {
 
 // moment checks that it can be restored, and says it.
 func moment(d *v1alpha1.Database, m Moment, now time.Time) (string, error) {
-	given := 0
-	for _, set := range []bool{m.At != "", m.Point != "", m.Latest} {
-		if set {
-			given++
-		}
-	}
-	if given != 1 {
+	if !m.one() {
 		return "", errors.New("which moment? Use one of --at, --point and --latest")
 	}
 	b := d.Status.Backup
@@ -222,32 +216,55 @@ func moment(d *v1alpha1.Database, m Moment, now time.Time) (string, error) {
 	case m.Latest:
 		return "the latest moment in its archive", nil
 	case m.Point != "":
-		names := make([]string, 0, len(b.RestorePoints))
-		for _, p := range b.RestorePoints {
-			if string(p.Name) == m.Point {
-				return "restore point " + m.Point, nil
-			}
-			names = append(names, string(p.Name))
-		}
-
-		return "", fmt.Errorf("restore point %q is not among those that it reports: %s", m.Point, orNone(names))
+		return pointOf(b, m.Point)
+	default:
+		return timeOf(b, m.At, now)
 	}
-	at, err := time.Parse(time.RFC3339Nano, m.At)
+}
+
+// one reports whether it names exactly one moment.
+func (m Moment) one() bool {
+	given := 0
+	for _, set := range []bool{m.At != "", m.Point != "", m.Latest} {
+		if set {
+			given++
+		}
+	}
+
+	return given == 1
+}
+
+// pointOf checks that a restore point is reported, and says it.
+func pointOf(b *v1alpha1.BackupStatus, point string) (string, error) {
+	names := make([]string, 0, len(b.RestorePoints))
+	for _, p := range b.RestorePoints {
+		if p.Name == point {
+			return "restore point " + point, nil
+		}
+		names = append(names, p.Name)
+	}
+
+	return "", fmt.Errorf("restore point %q is not among those that it reports: %s", point, orNone(names))
+}
+
+// timeOf checks that a time can be restored, and says it.
+func timeOf(b *v1alpha1.BackupStatus, text string, now time.Time) (string, error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return "", fmt.Errorf("--at %q is no time with its zone, for instance %s", m.At, clock(now))
+		return "", fmt.Errorf("--at %q is no time with its zone, for instance %s", text, clock(now))
 	}
 	first, end := b.EarliestRestorable.Time, now
 	if b.LatestRestorable != nil {
 		end = b.LatestRestorable.Time
 	}
 	if at.Before(first) || at.After(end) {
-		return "", fmt.Errorf("--at %s cannot be restored: choose a moment from %s to %s", m.At, clock(first), clock(end))
+		return "", fmt.Errorf("--at %s cannot be restored: choose a moment from %s to %s", text, clock(first), clock(end))
 	}
 	if gap := b.GapAt; gap != nil && at.After(gap.Time) && (b.Last.At == nil || gap.After(b.Last.At.Time)) {
-		return "", fmt.Errorf("--at %s cannot be restored: writes were lost for the archive at %s: choose an earlier moment", m.At, clock(gap.Time))
+		return "", fmt.Errorf("--at %s cannot be restored: writes were lost for the archive at %s: choose an earlier moment", text, clock(gap.Time))
 	}
 
-	return m.At, nil
+	return text, nil
 }
 
 func orNone(list []string) string {
@@ -471,7 +488,7 @@ func Reinitialize(d *v1alpha1.Database, member, id string) (ofDatabase, error) {
 	}
 	words := []string{fmt.Sprintf("The data of member %s is removed and copied again. Until then there is one copy less.", member)}
 	if c := d.Status.GetCondition(v1alpha1.TypeHighlyAvailable); c.Status != corev1.ConditionTrue {
-		words = append(words, fmt.Sprintf("The Database is not highly available now: %s", because(d, v1alpha1.TypeHighlyAvailable)))
+		words = append(words, "The Database is not highly available now: "+because(d, v1alpha1.TypeHighlyAvailable))
 	}
 
 	return ofDatabase{

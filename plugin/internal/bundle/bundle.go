@@ -70,14 +70,14 @@ func Collect(ctx context.Context, c *cluster.Cluster, resource schema.GroupVersi
 // Add a file.
 func (b *Bundle) Add(path, content string) { b.files[path] = Text(content) }
 
-func (b *Bundle) note(format string, args ...any) {
+func (b *Bundle) notef(format string, args ...any) {
 	b.notes = append(b.notes, fmt.Sprintf(format, args...))
 }
 
 func (b *Bundle) object(path string, u *unstructured.Unstructured) {
 	data, err := yaml.Marshal(Object(u.Object))
 	if err != nil {
-		b.note("cannot encode %s: %v", path, err)
+		b.notef("cannot encode %s: %v", path, err)
 
 		return
 	}
@@ -87,25 +87,25 @@ func (b *Bundle) object(path string, u *unstructured.Unstructured) {
 // composed object, unless it is a Secret.
 func (b *Bundle) composed(ctx context.Context, version, kind, name string) {
 	if kind == "Secret" {
-		b.note("Secret %s is left out, as all Secrets are", name)
+		b.notef("Secret %s is left out, as all Secrets are", name)
 
 		return
 	}
 	gv, err := schema.ParseGroupVersion(version)
 	if err != nil {
-		b.note("cannot read %s %s: %v", kind, name, err)
+		b.notef("cannot read %s %s: %v", kind, name, err)
 
 		return
 	}
 	plural, err := b.plural(ctx, gv, kind)
 	if err != nil {
-		b.note("cannot read %s %s: %v", kind, name, err)
+		b.notef("cannot read %s %s: %v", kind, name, err)
 
 		return
 	}
 	u, err := b.c.Dynamic.Resource(gv.WithResource(plural)).Namespace(b.c.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		b.note("cannot read %s %s: %v", kind, name, err)
+		b.notef("cannot read %s %s: %v", kind, name, err)
 
 		return
 	}
@@ -146,7 +146,7 @@ func (b *Bundle) plural(ctx context.Context, gv schema.GroupVersion, kind string
 func (b *Bundle) pod(ctx context.Context, p corev1.Pod) {
 	u, err := b.c.Dynamic.Resource(cluster.Pods).Namespace(b.c.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 	if err != nil {
-		b.note("cannot read pod %s: %v", p.Name, err)
+		b.notef("cannot read pod %s: %v", p.Name, err)
 
 		return
 	}
@@ -163,14 +163,14 @@ func (b *Bundle) log(ctx context.Context, pod, container, path string, query url
 	query.Set("tailLines", lines)
 	r, err := b.c.Logs(ctx, pod, container, query)
 	if err != nil {
-		b.note("cannot read the log of %s in pod %s: %v", container, pod, err)
+		b.notef("cannot read the log of %s in pod %s: %v", container, pod, err)
 
 		return
 	}
 	defer func() { _ = r.Close() }()
 	data, err := io.ReadAll(r)
 	if err != nil {
-		b.note("cannot read all of the log of %s in pod %s: %v", container, pod, err)
+		b.notef("cannot read all of the log of %s in pod %s: %v", container, pod, err)
 	}
 	b.Add(path, string(data))
 }
@@ -179,7 +179,7 @@ func (b *Bundle) log(ctx context.Context, pod, container, path string, query url
 func (b *Bundle) events(ctx context.Context, concerned map[string]bool) {
 	all, err := cluster.List[corev1.Event](ctx, b.c, cluster.Events, "")
 	if err != nil {
-		b.note("%v", err)
+		b.notef("%v", err)
 
 		return
 	}

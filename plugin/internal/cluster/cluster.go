@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -192,9 +193,7 @@ func (c *Cluster) Raw(ctx context.Context, path string, query url.Values) (io.Re
 // Logs of a container, each line with its time.
 func (c *Cluster) Logs(ctx context.Context, pod, container string, query url.Values) (io.ReadCloser, error) {
 	q := url.Values{"container": {container}, "timestamps": {"true"}}
-	for k, v := range query {
-		q[k] = v
-	}
+	maps.Copy(q, query)
 
 	return c.Raw(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log", c.Namespace, pod), q)
 }

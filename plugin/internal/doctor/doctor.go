@@ -95,9 +95,9 @@ func (d *doctor) say(level Level, subject, found, remedy string) {
 	d.findings = append(d.findings, Finding{Level: level, Subject: subject, Found: found, Remedy: remedy})
 }
 
-// get an object, or nil when it does not exist. Any other failure is a finding.
-func (d *doctor) get(resource schema.GroupVersionResource, namespace, name string) (u *unstructured.Unstructured, known bool) {
-	u, err := d.c.Dynamic.Resource(resource).Namespace(namespace).Get(d.ctx, name, metav1.GetOptions{})
+// get an object of no namespace, or nil when it does not exist. Any other failure is a finding.
+func (d *doctor) get(resource schema.GroupVersionResource, name string) (u *unstructured.Unstructured, known bool) {
+	u, err := d.c.Dynamic.Resource(resource).Get(d.ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		return u, true
@@ -208,7 +208,7 @@ func (d *doctor) packages() {
 		{"functions", "capstan-dev-function-capstan"},
 		{"providers", "capstan-dev-provider-capstan"},
 	} {
-		u, known := d.get(schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1", Resource: p.resource}, "", p.name)
+		u, known := d.get(schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1", Resource: p.resource}, p.name)
 		if !known {
 			continue
 		}
@@ -234,7 +234,7 @@ func (d *doctor) packages() {
 		d.say(OK, subject, "healthy "+v, "")
 	}
 	if len(versions) > 1 {
-		var all []string
+		all := make([]string, 0, len(versions))
 		for v := range versions {
 			all = append(all, v)
 		}
@@ -276,7 +276,7 @@ func (d *doctor) definitions() {
 }
 
 func (d *doctor) established(resource schema.GroupVersionResource, subject, name, remedy string) {
-	u, known := d.get(resource, "", name)
+	u, known := d.get(resource, name)
 	switch {
 	case !known:
 	case u == nil:
@@ -298,11 +298,14 @@ func (d *doctor) platform() {
 		resource schema.GroupVersionResource
 		name     string
 	}{
-		{roles, "capstan:compose"}, {roles, "capstan:postgres-member"}, {roles, "capstan:mysql-member"},
-		{policies, "capstan-database-data"}, {policies, "capstan-status"},
+		{roles, "capstan:compose"},
+		{roles, "capstan:postgres-member"},
+		{roles, "capstan:mysql-member"},
+		{policies, "capstan-database-data"},
+		{policies, "capstan-status"},
 		{settings, "capstan-kinds"},
 	} {
-		u, known := d.get(o.resource, "", o.name)
+		u, known := d.get(o.resource, o.name)
 		switch {
 		case !known:
 		case u == nil:
@@ -314,7 +317,7 @@ func (d *doctor) platform() {
 }
 
 func (d *doctor) settings() {
-	u, known := d.get(settings, "", "capstan")
+	u, known := d.get(settings, "capstan")
 	switch {
 	case !known:
 	case u == nil:
@@ -351,7 +354,7 @@ func (d *doctor) connections() {
 }
 
 func (d *doctor) certManager() {
-	u, known := d.get(crds, "", "certificates.cert-manager.io")
+	u, known := d.get(crds, "certificates.cert-manager.io")
 	switch {
 	case !known:
 	case u == nil:
@@ -378,7 +381,7 @@ func (d *doctor) webhook() {
 }
 
 func (d *doctor) gateway() {
-	u, known := d.get(crds, "", "httproutes.gateway.networking.k8s.io")
+	u, known := d.get(crds, "httproutes.gateway.networking.k8s.io")
 	switch {
 	case !known:
 	case u == nil:
@@ -403,7 +406,7 @@ func (d *doctor) monitoring() {
 		{apiServices, "metrics API", "v1beta1.metrics.k8s.io", "scaling on CPU", "install metrics-server"},
 		{apiServices, "external metrics API", "v1beta1.external.metrics.k8s.io", "scaling on latency and load", "install prometheus-adapter with adapter.yaml of the release"},
 	} {
-		u, known := d.get(o.resource, "", o.name)
+		u, known := d.get(o.resource, o.name)
 		switch {
 		case !known:
 		case u == nil:

@@ -175,7 +175,7 @@ func clusterOf(t *testing.T, text, version string, forbid bool) *cluster.Cluster
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, all...)
 	if forbid {
 		client.PrependReactor("get", "clusterroles", func(a kubetesting.Action) (bool, runtime.Object, error) {
-			name := a.(kubetesting.GetAction).GetName() //nolint:forcetypeassert // By the verb.
+			name := a.(kubetesting.GetAction).GetName()
 
 			return true, nil, apierrors.NewForbidden(roles.GroupResource(), name, errors.New("no"))
 		})

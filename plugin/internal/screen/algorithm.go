@@ -274,7 +274,7 @@ func samples(e v1alpha1.EvidenceStatus) string {
 }
 
 func colourOf(phase v1alpha1.RolloutPhase) string {
-	switch phase { //nolint:exhaustive // All others are fine.
+	switch phase {
 	case v1alpha1.RolloutRollingBack, v1alpha1.RolloutRolledBack:
 		return red
 	case v1alpha1.RolloutHolding:

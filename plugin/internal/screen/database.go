@@ -198,7 +198,8 @@ func phaseColour(phase v1alpha1.DatabasePhase) string {
 
 // Table of all Algorithms and Databases of a namespace: what each is, and what blocks it first.
 func Table(algorithms []v1alpha1.Algorithm, databases []v1alpha1.Database) [][]string {
-	rows := [][]string{{"KIND", "NAME", "PHASE", "READY", "DETAIL", "BLOCKED BY"}}
+	rows := make([][]string, 0, 1+len(algorithms)+len(databases))
+	rows = append(rows, []string{"KIND", "NAME", "PHASE", "READY", "DETAIL", "BLOCKED BY"})
 	for _, a := range algorithms {
 		detail := ""
 		if r := a.Status.Rollout; r != nil {

@@ -6,6 +6,7 @@ package screen
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -195,13 +196,7 @@ func Blocks(conditions []xpv2.Condition) []xpv2.Condition {
 }
 
 func contains(list []xpv2.ConditionType, t xpv2.ConditionType) bool {
-	for _, one := range list {
-		if one == t {
-			return true
-		}
-	}
-
-	return false
+	return slices.Contains(list, t)
 }
 
 func condition(conditions []xpv2.Condition, t xpv2.ConditionType) xpv2.Condition {
