@@ -99,7 +99,7 @@ func (v *view) facts() v1alpha1.RunObservation {
 	case at.Running != nil && v.state != nil:
 		v.take(&out, v.state)
 	case at.Running != nil && v.silent != "" && v.overdue():
-		// The node is gone: nobody else says that the container has ended, and no pod replaces it.
+		// The node is gone: nothing else says that the container has ended, and no pod replaces it.
 		v.lose(&out, v.newest(0).DeletionTimestamp.Time)
 	case at.Running != nil && v.silent != "":
 		out.Silent = v.silent
