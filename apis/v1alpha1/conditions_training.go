@@ -22,6 +22,9 @@ const (
 const (
 	// ReasonTraining: all ranks run. Nothing to do.
 	ReasonTraining xpv2.ConditionReason = "Training"
+	// ReasonCoordinatorSilent: the coordinator of the ranks does not answer, so that it is unknown whether they run. The message says why,
+	// and what to do.
+	ReasonCoordinatorSilent xpv2.ConditionReason = "CoordinatorSilent"
 	// ReasonFinished: the Training has ended, and needs no pods.
 	ReasonFinished xpv2.ConditionReason = "Finished"
 	// ReasonNotFinished: the Training has not ended.

@@ -10,7 +10,7 @@ import (
 
 // TrainingPhase is the phase of a Training in one word.
 //
-// +kubebuilder:validation:Enum=Pending;Queued;Starting;Running;Recovering;Restarting;Suspended;Succeeded;Failed
+// +kubebuilder:validation:Enum=Pending;Queued;Starting;Running;Recovering;Ending;Restarting;Suspended;Succeeded;Failed
 type TrainingPhase string
 
 // Phases of a Training.
@@ -25,6 +25,8 @@ const (
 	TrainingRunning TrainingPhase = "Running"
 	// TrainingRecovering: an attempt ended by a fault, and all ranks start again in their pods.
 	TrainingRecovering TrainingPhase = "Recovering"
+	// TrainingEnding: no rank runs any more, and the pods of the run end. How it ended follows.
+	TrainingEnding TrainingPhase = "Ending"
 	// TrainingRestarting: the pods of a run end, and another run follows.
 	TrainingRestarting TrainingPhase = "Restarting"
 	// TrainingSuspended: spec.suspend is set, and no pod runs.
@@ -39,7 +41,7 @@ const (
 type TrainingStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
 
-	// Phase in one word: Pending, Queued, Starting, Running, Recovering, Restarting, Suspended, Succeeded or Failed.
+	// Phase in one word: Pending, Queued, Starting, Running, Recovering, Ending, Restarting, Suspended, Succeeded or Failed.
 	//
 	// +optional
 	Phase TrainingPhase `json:"phase,omitempty"`

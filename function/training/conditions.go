@@ -33,6 +33,8 @@ func (p *pass) podsHealthy() xpv2.Condition {
 	is, not := compose.True, compose.False
 	const t = v1alpha1.TypePodsHealthy
 	switch p.phase {
+	case v1alpha1.TrainingEnding:
+		return is(t, v1alpha1.ReasonFinished, "no rank runs any more, and the pods end")
 	case v1alpha1.TrainingSucceeded, v1alpha1.TrainingFailed:
 		return is(t, v1alpha1.ReasonFinished, "the Training has ended, and needs no pods")
 	case v1alpha1.TrainingSuspended:
@@ -46,7 +48,7 @@ func (p *pass) podsHealthy() xpv2.Condition {
 	case r != nil && r.Pods != nil:
 		return not(t, xpv2.ConditionReason(r.Pods.Reason), r.Pods.Message)
 	case r != nil && r.Silent != "":
-		return not(t, v1alpha1.ReasonStarting, r.Silent)
+		return not(t, v1alpha1.ReasonCoordinatorSilent, r.Silent)
 	case p.phase == v1alpha1.TrainingRunning:
 		return is(t, v1alpha1.ReasonTraining, "all pods run, and nothing blocks them")
 	default:
@@ -62,11 +64,17 @@ func (p *pass) progressing() xpv2.Condition {
 	l := p.ledger
 	switch p.phase {
 	case v1alpha1.TrainingRunning:
+		if why := p.silent(); why != "" {
+			return compose.Unknown(v1alpha1.TypeProgressing, v1alpha1.ReasonCoordinatorSilent,
+				fmt.Sprintf("all ranks of run %d ran when their coordinator last answered. Now %s", l.Run, why))
+		}
 		return compose.True(v1alpha1.TypeProgressing, v1alpha1.ReasonTraining, fmt.Sprintf("all ranks of run %d run", l.Run))
 	case v1alpha1.TrainingQueued:
 		return not(fmt.Sprintf("run %d waits for a queue to admit it: see the Workload of Job %s", l.Run, p.Job(l.Run)))
 	case v1alpha1.TrainingRecovering:
 		return not("all ranks start again" + p.because())
+	case v1alpha1.TrainingEnding:
+		return not(fmt.Sprintf("no rank of run %d runs any more, and its pods end", l.Run))
 	case v1alpha1.TrainingRestarting:
 		return not(fmt.Sprintf("run %d follows once the pods of run %d are gone: %s", l.Run+1, l.Run, p.why()))
 	case v1alpha1.TrainingSuspended:

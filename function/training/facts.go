@@ -4,6 +4,7 @@ package training
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,6 +45,7 @@ type facts struct {
 	// remembered of the runs, jobs as observed by the number of their run, and what is reported about the ledger's run.
 	remembered runs.Ledger
 	jobs       map[int32]runs.Job
+	adopted    int32 // run whose Job exists without a reference of Crossplane, or 0
 	report     *observev1alpha1.RunObservation
 }
 
@@ -89,12 +91,35 @@ func gather(r compose.Request) (*facts, error) {
 	if report.Number == f.remembered.Run && report.Number > 0 {
 		f.report = &report
 	}
+	f.adopt(r.Required[requiredJob])
 	return f, nil
 }
 
 // ours reports whether an object belongs to this Training: another client may have made a Job of that name.
 func (f *facts) ours(o compose.Object) bool {
 	return compose.TextOf(o, "metadata", "labels", names.LabelTraining) == f.Name
+}
+
+// adopt the Job of the active run when Crossplane has lost its references, as when a tool replaces the Training. Desired as it is, Crossplane
+// refers to it again.
+func (f *facts) adopt(o compose.Object) {
+	run := f.remembered.Run
+	j, exists := f.jobs[run]
+	if f.remembered.State != runs.Active || !exists || j.Deleting || f.referenced(run) {
+		return
+	}
+	j.Unreferenced = true
+	f.jobs[run], f.adopted = j, run
+	f.Observed = maps.Clone(f.Observed)
+	if f.Observed == nil {
+		f.Observed = map[string]compose.Object{}
+	}
+	f.Observed[names.Job(run)] = o
+}
+
+// referenced reports whether Crossplane refers to the Job of a run.
+func (f *facts) referenced(run int32) bool {
+	return run != f.adopted && f.Observed[names.Job(run)] != nil
 }
 
 // job as observed.
@@ -107,14 +132,18 @@ func job(o compose.Object) runs.Job {
 		Started:   moment(compose.Text(m, "status", "startTime")),
 		Deleting:  compose.Text(m, "metadata", "deletionTimestamp") != "",
 		Suspended: compose.Map(m, "spec")["suspend"] == true,
+		Ready:     int(compose.Number(m, 0, "status", "ready")),
+		Size:      int(compose.Number(m, 0, "spec", "parallelism")),
 	}
-	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+	// The first two say how it will end, and stay: a pod on a node that is gone keeps Kubernetes from the others.
+	for _, t := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget, batchv1.JobComplete, batchv1.JobFailed} {
 		c := compose.Condition(m, string(t))
 		if c["status"] != "True" {
 			continue
 		}
 		j.Reason, j.Message = compose.Text(c, "reason"), compose.Text(c, "message")
-		j.Complete, j.Failed = j.Complete || t == batchv1.JobComplete, j.Failed || t == batchv1.JobFailed
+		complete := t == batchv1.JobComplete || t == batchv1.JobSuccessCriteriaMet
+		j.Complete, j.Failed = j.Complete || complete, j.Failed || !complete
 	}
 	return j
 }

@@ -41,7 +41,7 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 	p := &pass{facts: f, ledger: dec.Ledger, deadlines: dec.Deadlines}
 	p.phase, p.register = p.phaseNow(), p.registered()
 	// As for Algorithms: the plan says whether the Training is ready, and no object is reported as unready.
-	d := compose.NewDraft(r, nil)
+	d := compose.NewDraft(f.Request, nil)
 	if p.accepted() {
 		if err := objects(d, p); err != nil {
 			return nil, fmt.Errorf("cannot compose the run: %w", err)
@@ -61,19 +61,21 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 	return plan, nil
 }
 
-// requires the Job of a run whose pods end: what is not desired is observed no more, and the next run must not begin before.
+// requires the Job of the last run when it is not observed: it ends with its pods, and the next run must not begin before, or Crossplane
+// has lost its reference to it. That depends on what is remembered only, because Crossplane asks until the same is required twice.
 func (p *pass) requires() map[string]compose.Requirement {
-	if p.ledger.State != runs.Ending || p.ledger.Run == 0 {
+	l := p.remembered
+	if l.Run == 0 || p.referenced(l.Run) || l.State == runs.Active && !l.Seen {
 		return nil
 	}
-	return map[string]compose.Requirement{requiredJob: {Kind: jobGVK, Namespace: p.Namespace, Name: p.Job(p.ledger.Run)}}
+	return map[string]compose.Requirement{requiredJob: {Kind: jobGVK, Namespace: p.Namespace, Name: p.Job(l.Run)}}
 }
 
 // ready while all ranks run, and after success once everything that follows it is done.
 func (p *pass) ready(d *compose.Draft) bool {
 	switch p.phase {
 	case v1alpha1.TrainingRunning:
-		return d.Complete()
+		return p.silent() == "" && d.Complete()
 	case v1alpha1.TrainingSucceeded:
 		return !p.register.asked || p.register.done()
 	default:

@@ -4,6 +4,8 @@ package training
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,16 +16,19 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/training/names"
+	"github.com/capstan-dev/capstan/function/training/runs"
 )
 
 // What Kubernetes and the provider report.
 const (
-	started  = `{status: {startTime: "2026-11-20T12:00:00Z"}}`
-	complete = `{status: {conditions: [{type: Complete, status: "True", reason: SuccessPolicy}]}}`
-	gaveUp   = `{status: {conditions: [{type: Failed, status: "True", reason: PodFailurePolicy, message: exit code 64}]}}`
-	podsLost = `{status: {conditions: [{type: Failed, status: "True", reason: MaxFailedIndexesExceeded, message: Job has exceeded the specified maximal number of failed indexes}]}}`
-	overtime = `{status: {conditions: [{type: Failed, status: "True", reason: DeadlineExceeded, message: Job was active longer than specified deadline}]}}`
-	running  = `{phase: Running, attempt: 0, progress: {step: 100}, checkpoint: {step: 90, uri: /checkpoints/step-90, at: "2026-11-20T12:01:00Z"}}`
+	started     = `{status: {startTime: "2026-11-20T12:00:00Z"}}`
+	complete    = `{status: {conditions: [{type: Complete, status: "True", reason: SuccessPolicy}]}}`
+	gaveUp      = `{status: {conditions: [{type: Failed, status: "True", reason: PodFailurePolicy, message: exit code 64}]}}`
+	podsLost    = `{status: {conditions: [{type: Failed, status: "True", reason: MaxFailedIndexesExceeded, message: Job has exceeded the specified maximal number of failed indexes}]}}`
+	criteriaMet = `{status: {conditions: [{type: SuccessCriteriaMet, status: "True", reason: SuccessPolicy}]}}`
+	failing     = `{status: {conditions: [{type: FailureTarget, status: "True", reason: PodFailurePolicy, message: exit code 64}]}}`
+	overtime    = `{status: {conditions: [{type: Failed, status: "True", reason: DeadlineExceeded, message: Job was active longer than specified deadline}]}}`
+	running     = `{phase: Running, attempt: 0, progress: {step: 100}, checkpoint: {step: 90, uri: /checkpoints/step-90, at: "2026-11-20T12:01:00Z"}}`
 )
 
 // begun is a world whose first run runs.
@@ -148,8 +153,8 @@ func TestTransitions(t *testing.T) {
 		"GaveUpWithoutWords": {
 			reason:  "what the crew says is waited for",
 			happens: func(w *world) { w.kubernetes(gaveUp) },
-			before:  state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
-			then:    state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+			before:  state{v1alpha1.TrainingEnding, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingEnding, []string{"job-1"}, "Unknown/NotFinished", 1},
 		},
 		"GaveUpWithoutWordsForLong": {
 			reason: "but not for ever",
@@ -210,6 +215,79 @@ func TestTransitions(t *testing.T) {
 			},
 			before: state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
 			then:   state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
+		},
+		"PreemptedForLong": {
+			reason: "a queue has taken it back: no member is lost, and the run keeps its place",
+			happens: func(w *world) {
+				w.kubernetes(`{spec: {suspend: true}, status: {startTime: null}}`)
+				w.report(`{phase: Recovering, attempt: 1, missing: [{index: 0, since: "2026-11-20T12:00:00Z"}]}`)
+				w.now = w.now.Add(time.Hour)
+			},
+			before: state{v1alpha1.TrainingQueued, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingQueued, []string{"job-1"}, "Unknown/NotFinished", 1},
+		},
+		"PreemptedAndAdmitted": {
+			reason: "its pods start again, and have as long as at first",
+			happens: func(w *world) {
+				w.kubernetes(`{spec: {suspend: true}, status: {startTime: null}}`)
+				w.report(`{phase: Recovering, attempt: 1, missing: [{index: 0, since: "2026-11-20T12:00:00Z"}]}`)
+				w.settle()
+				w.kubernetes(`{spec: {suspend: false}, status: {startTime: "2026-11-20T13:00:00Z"}}`)
+				w.now = w.now.Add(70 * time.Minute)
+			},
+			before: state{v1alpha1.TrainingStarting, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingStarting, []string{"job-1"}, "Unknown/NotFinished", 1},
+		},
+		"PreemptedForAMoment": {
+			reason: "the time before the Job was admitted again is no loss",
+			happens: func(w *world) {
+				w.kubernetes(`{status: {startTime: "2026-11-20T12:58:00Z"}}`)
+				w.report(`{phase: Recovering, attempt: 1, missing: [{index: 0, since: "2026-11-20T12:00:00Z"}]}`)
+				w.now = w.now.Add(time.Hour)
+			},
+			before: state{v1alpha1.TrainingRecovering, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingRecovering, []string{"job-1"}, "Unknown/NotFinished", 1},
+		},
+		"SucceededAndJobDeleted": {
+			reason: "what the crew said counts: a run that has ended does not start again",
+			happens: func(w *world) {
+				w.report(`{phase: Succeeded, attempt: 0}`)
+				resource, _ := w.currentJob()
+				delete(w.composed, resource)
+			},
+			before: state{v1alpha1.TrainingSucceeded, nil, "True/Succeeded", 1},
+			then:   state{v1alpha1.TrainingSucceeded, nil, "True/Succeeded", 1},
+		},
+		"GaveUpAndJobDeleted": {
+			reason: "what the crew said counts",
+			happens: func(w *world) {
+				w.report(`{phase: Failed, attempt: 0, message: wrong}`)
+				resource, _ := w.currentJob()
+				delete(w.composed, resource)
+			},
+			before: state{v1alpha1.TrainingFailed, nil, "False/ProgramFailed", 1},
+			then:   state{v1alpha1.TrainingFailed, nil, "False/ProgramFailed", 1},
+		},
+		"SucceededWithAPodOnADeadNode": {
+			reason:  "Kubernetes never completes such a Job, although its outcome is certain",
+			happens: func(w *world) { w.kubernetes(criteriaMet) },
+			before:  state{v1alpha1.TrainingSucceeded, []string{"job-1"}, "True/Succeeded", 1},
+			then:    state{v1alpha1.TrainingSucceeded, []string{"job-1"}, "True/Succeeded", 1},
+		},
+		"GaveUpWithAPodOnADeadNode": {
+			reason: "neither does Kubernetes fail it",
+			happens: func(w *world) {
+				w.kubernetes(failing)
+				w.report(`{phase: Failed, attempt: 2, message: wrong}`)
+			},
+			before: state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/ProgramFailed", 1},
+			then:   state{v1alpha1.TrainingFailed, []string{"job-1"}, "False/ProgramFailed", 1},
+		},
+		"CrewIsDone": {
+			reason:  "no rank runs any more, and the Job has not ended",
+			happens: func(w *world) { w.report(`{phase: Succeeded, attempt: 0}`) },
+			before:  state{v1alpha1.TrainingEnding, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:    state{v1alpha1.TrainingEnding, []string{"job-1"}, "Unknown/NotFinished", 1},
 		},
 		"JobDeleted": {
 			reason: "its pods have the grace period to end",
@@ -278,6 +356,146 @@ func TestNotStarted(t *testing.T) {
 	w.settle()
 	if w.run() != 2 {
 		t.Errorf("want run 2 after at most ten minutes, got %d", w.run())
+	}
+}
+
+// TestUnheard shows that a run whose pods all run is not given back because nothing is heard of its ranks.
+func TestUnheard(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		ready  int
+		report string
+		kept   bool
+	}{
+		"Silent":       {"the provider cannot reach the coordinator, and the ranks may run well", 4, `{silent: it does not answer}`, true},
+		"NoReport":     {"the provider is stopped", 4, "{}", true},
+		"PodsMissing":  {"two Trainings with half of their pods must not block each other", 2, "{}", false},
+		"NotGathering": {"the coordinator says that not all are there", 4, `{phase: Gathering, attempt: 0}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, usualSpec)
+			w.settle()
+			w.kubernetes(fmt.Sprintf(`{status: {startTime: "2026-11-20T12:00:00Z", ready: %d}}`, tc.ready))
+			w.report(tc.report)
+			w.settle()
+			w.now = w.now.Add(2 * time.Hour)
+			w.settle()
+			if kept := w.run() == 1; kept != tc.kept || w.plan.Ready {
+				t.Errorf("%s: want the Job to be kept %v, got %v, ready %v, conditions %v", tc.reason, tc.kept, kept, w.plan.Ready, w.plan.Conditions)
+			}
+		})
+	}
+}
+
+// TestSilent shows that nothing is said to be well while the coordinator does not answer.
+func TestSilent(t *testing.T) {
+	w := begun(t, usualSpec)
+	w.report(`{phase: Running, attempt: 0, silent: "it does not answer"}`)
+	w.settle()
+	if got := w.condition(v1alpha1.TypeProgressing); w.plan.Ready || got != "Unknown/CoordinatorSilent" {
+		t.Errorf("want no claim that ranks run, got ready %v, Progressing %s", w.plan.Ready, got)
+	}
+	if got := w.condition(v1alpha1.TypePodsHealthy); got != "False/CoordinatorSilent" {
+		t.Errorf("want the reason, got PodsHealthy %s", got)
+	}
+}
+
+// TestLostReferences shows that no second Job is made when Crossplane has lost its references, as when a tool replaces the Training.
+func TestLostReferences(t *testing.T) {
+	for name, edit := range map[string]string{"Unedited": "{}", "Edited": "{args: [train, --more]}"} {
+		t.Run(name, func(t *testing.T) {
+			w := begun(t, usualSpec)
+			for resource, o := range w.composed {
+				w.lost[resource] = o
+			}
+			clear(w.composed)
+			w.edit(edit)
+			w.pass(false)
+			if got := slices.Collect(keys(w.jobs())); w.phase() == v1alpha1.TrainingRestarting || w.composed["job-1"] == nil || len(got) != 1 {
+				t.Fatalf("want the Job that exists to be taken back, got %s with %v and %v", w.phase(), got, w.plan.Conditions)
+			}
+		})
+	}
+}
+
+// TestBudget shows that what a person changes has a budget of its own.
+func TestBudget(t *testing.T) {
+	w := begun(t, usualSpec)
+	w.kubernetes(podsLost)
+	w.settle()
+	w.gone()
+	w.settle()
+	w.edit("{args: [train, --from-the-start]}")
+	w.kubernetes(started)
+	w.settle()
+	w.gone()
+	w.settle()
+	if got := w.run(); got != 3 {
+		t.Fatalf("want run 3, got %d", got)
+	}
+	w.report("{phase: Running, attempt: 0, progress: {step: 50}}")
+	w.kubernetes(podsLost)
+	w.settle()
+	l, _ := runs.Parse(w.ledger())
+	if l.Lost != 1 || l.Best != 50 {
+		t.Errorf("want one lost run that reached step 50, got %d, %d", l.Lost, l.Best)
+	}
+}
+
+// TestReserved shows that what makes a pod a member of its crew cannot be overridden.
+func TestReserved(t *testing.T) {
+	for name, edit := range map[string]string{
+		"Index":    `{env: [{name: JOB_COMPLETION_INDEX, value: "0"}]}`,
+		"Rank":     `{env: [{name: GROUP_WORLD_SIZE, value: "1"}]}`,
+		"Contract": `{env: [{name: CAPSTAN_ATTEMPT, value: "1"}]}`,
+		"Job":      `{podMetadata: {labels: {batch.kubernetes.io/job-name: other}}}`,
+		"OldJob":   `{podMetadata: {labels: {job-name: other}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, usualSpec)
+			w.edit(edit)
+			w.pass(false)
+			if got := w.condition(v1alpha1.TypeAccepted); got != "False/InvalidSpec" && got != "False/Invalid" {
+				t.Errorf("want %s to be refused, got Accepted %s", edit, got)
+			}
+		})
+	}
+}
+
+// TestPasses counts the passes of a start, in which Kubernetes writes the status of the Job for each few pods, and what they write. Each
+// pass takes a token of Crossplane's circuit breaker, which has 100.
+func TestPasses(t *testing.T) {
+	w := newWorld(t, usualSpec)
+	w.edit("{workers: 64}")
+	w.settle()
+	w.kubernetes(started)
+	w.settle()
+	passes, writes := 0, 0
+	for ready := range 64 {
+		w.kubernetes(fmt.Sprintf(`{status: {active: 64, ready: %d}}`, ready+1))
+		before, _ := json.Marshal(w.status)
+		w.pass(false)
+		passes++
+		if after, _ := json.Marshal(w.status); string(before) != string(after) {
+			writes++
+		}
+	}
+	if writes > 0 {
+		t.Errorf("want no write of the status while pods start, got %d in %d passes", writes, passes)
+	}
+}
+
+// BenchmarkPlan of a run with 64 workers at rest.
+func BenchmarkPlan(b *testing.B) {
+	w := newWorld(b, usualSpec)
+	w.edit("{workers: 64}")
+	w.settle()
+	w.kubernetes(started)
+	w.report(running)
+	w.settle()
+	b.ReportAllocs()
+	for b.Loop() {
+		w.ask()
 	}
 }
 

@@ -53,6 +53,8 @@ func (p *pass) phaseOfRun() v1alpha1.TrainingPhase {
 		return v1alpha1.TrainingStarting
 	case j.Suspended:
 		return v1alpha1.TrainingQueued
+	case j.Complete, j.Failed, p.reports(crew.PhaseSucceeded), p.reports(crew.PhaseFailed):
+		return v1alpha1.TrainingEnding
 	case reported == nil, !p.ledger.Began:
 		return v1alpha1.TrainingStarting
 	case reported.Phase == string(crew.PhaseRecovering), reported.Phase == string(crew.PhaseGathering):
@@ -68,6 +70,20 @@ func (p *pass) present() *observev1alpha1.RunObservation {
 		return nil
 	}
 	return p.report
+}
+
+// reports reports whether the provider reports a phase of the crew.
+func (p *pass) reports(phase crew.Phase) bool {
+	r := p.present()
+	return r != nil && r.Phase == string(phase)
+}
+
+// silent is why the coordinator does not answer, or empty.
+func (p *pass) silent() string {
+	if r := p.present(); r != nil {
+		return r.Silent
+	}
+	return ""
 }
 
 // status is complete: Crossplane removes what is left out.

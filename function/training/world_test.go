@@ -5,6 +5,7 @@ package training
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,8 @@ type world struct {
 	// composed objects that Crossplane refers to, and Jobs that are no longer desired and end with their pods.
 	composed map[string]compose.Object
 	ending   map[string]compose.Object
+	// lost objects exist, and Crossplane has no reference to them.
+	lost map[string]compose.Object
 
 	// plan of the last pass.
 	plan *compose.Plan
@@ -46,7 +49,7 @@ func newWorld(t testing.TB, spec string) *world {
 	t.Helper()
 	return &world{
 		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), spec: parse(t, spec), server: composetest.NewServer(),
-		composed: map[string]compose.Object{}, ending: map[string]compose.Object{},
+		composed: map[string]compose.Object{}, ending: map[string]compose.Object{}, lost: map[string]compose.Object{},
 	}
 }
 
@@ -92,31 +95,30 @@ func (w *world) ask() *compose.Plan {
 			registryv1alpha1.ModelAliasGroupVersionKind: compose.Available,
 		},
 	}
-	for range 4 {
+	var required map[string]compose.Requirement
+	for range 5 {
 		p, err := Plan(r)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		asked := false
-		for name, of := range p.Requires {
-			if !r.Sought[name] {
-				asked, r.Sought[name] = true, true
-			}
+		if reflect.DeepEqual(required, p.Requires) {
+			return p
+		}
+		required, r.Sought, r.Required = p.Requires, map[string]bool{}, map[string]compose.Object{}
+		for name, of := range required {
+			r.Sought[name] = true
 			if o := w.job(of.Name); o != nil {
 				r.Required[name] = o
 			}
 		}
-		if !asked {
-			return p
-		}
 	}
-	w.t.Fatal("the function never has what it requires")
+	w.t.Fatal("what the function requires never stays the same, which Crossplane refuses")
 	return nil
 }
 
 // job of a name, also one that ends.
 func (w *world) job(name string) compose.Object {
-	for _, all := range []map[string]compose.Object{w.composed, w.ending} {
+	for _, all := range []map[string]compose.Object{w.composed, w.ending, w.lost} {
 		for resource, o := range all {
 			if strings.HasPrefix(resource, names.JobPrefix) && compose.TextOf(o, "metadata", "name") == name {
 				return o

@@ -98,6 +98,9 @@ func (v *view) facts() v1alpha1.RunObservation {
 	switch at := container(v.newest(0)); {
 	case at.Running != nil && v.state != nil:
 		v.take(&out, v.state)
+	case at.Running != nil && v.silent != "" && v.overdue():
+		// The node is gone: nothing else says that the container has ended, and no pod replaces it.
+		v.lose(&out, v.newest(0).DeletionTimestamp.Time)
 	case at.Running != nil && v.silent != "":
 		out.Silent = v.silent
 	case at.Running != nil:
@@ -152,6 +155,12 @@ func (v *view) lose(out *v1alpha1.RunObservation, since time.Time) {
 		at = was
 	}
 	out.Missing = []v1alpha1.RunMember{{Index: 0, Since: at}}
+}
+
+// overdue reports whether the pod of the coordinator should be gone since its grace period.
+func (v *view) overdue() bool {
+	at := v.newest(0).DeletionTimestamp
+	return at != nil && at.Time.Before(v.now)
 }
 
 // replaced is the number of pods that were replaced. The Job counts the failed pods of an index in annotations of the next one, so that

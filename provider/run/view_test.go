@@ -224,6 +224,13 @@ func TestFacts(t *testing.T) {
 				}
 			}),
 		},
+		"CoordinatorOnADeadNode": {
+			reason: "A pod that should be gone and does not answer is lost, although its node never says so.",
+			was:    saw(), pods: []corev1.Pod{pod(0, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(ago(time.Minute))) })}, silent: "it does not answer",
+			want: saw(func(o *observation) {
+				o.Phase, o.Missing = "Recovering", []v1alpha1.RunMember{{Index: 0, Since: metav1.NewTime(ago(time.Minute))}}
+			}),
+		},
 		"CoordinatorGone": {
 			reason: "Without the pod of the coordinator no rank makes progress.",
 			was:    saw(), pods: []corev1.Pod{pod(1)},

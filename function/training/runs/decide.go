@@ -24,6 +24,9 @@ const (
 // afterGrace is how long a pod may take to end after its grace period.
 const afterGrace = 15 * time.Second
 
+// wordless is the message when the reason of a crew is not known.
+const wordless = "the crew stopped for good, and its reason is not known: read the logs of the pods"
+
 // lastWords is how long a Job that failed waits for what its crew says about it.
 const lastWords = 30 * time.Second
 
@@ -63,7 +66,7 @@ func (d *decision) observe() {
 	j, exists := d.f.Jobs[d.l.Run]
 	switch {
 	case !exists && d.l.Seen:
-		d.end(OutcomeJobDeleted, "something else than Capstan deleted the Job")
+		d.deleted("something else than Capstan deleted the Job")
 		// Its pods end with the grace period, and nothing is left to wait for.
 		d.l.NotBefore = new(d.f.Now.Add(d.f.Grace + afterGrace))
 		return
@@ -72,7 +75,10 @@ func (d *decision) observe() {
 	case !d.l.Seen:
 		d.l.Seen, d.l.Started = true, j.Created
 	}
-	if r := d.f.Report; r != nil && r.Phase == phaseRunning {
+	switch r := d.f.Report; {
+	case j.Suspended:
+		d.l.Began = false // A queue took it back, and its pods start again.
+	case r != nil && r.Phase == phaseRunning:
 		d.l.Began = true
 	}
 	switch {
@@ -81,7 +87,20 @@ func (d *decision) observe() {
 	case j.Failed:
 		d.failed(j)
 	case j.Deleting:
-		d.end(OutcomeJobDeleted, "something else than Capstan deletes the Job")
+		d.deleted("something else than Capstan deletes the Job")
+	}
+}
+
+// deleted Job, about whose end Kubernetes says nothing. What its crew said counts: what has ended must not start again.
+func (d *decision) deleted(message string) {
+	words, failed := d.f.words()
+	switch r := d.f.Report; {
+	case r != nil && r.Phase == phaseSucceeded:
+		d.finish(Succeeded, "", "")
+	case failed:
+		d.finish(Failed, reasonProgram, cmp.Or(words, wordless))
+	default:
+		d.end(OutcomeJobDeleted, message)
 	}
 }
 
@@ -93,7 +112,7 @@ func (d *decision) failed(j Job) {
 	case j.Reason != reasonPolicy:
 		d.lose(fmt.Sprintf("Kubernetes ended the Job: %s", strings.TrimSuffix(cmp.Or(j.Message, j.Reason), ".")))
 	case spoken || d.l.Ended != nil && !d.f.Now.Before(d.l.Ended.Add(lastWords)):
-		d.finish(Failed, reasonProgram, cmp.Or(words, "the crew stopped for good, and its reason is not known: read the logs of the pods"))
+		d.finish(Failed, reasonProgram, cmp.Or(words, wordless))
 	case d.l.Ended == nil:
 		// What the coordinator says about it is on its way.
 		d.l.Ended = new(d.f.Now)
@@ -148,7 +167,7 @@ func (d *decision) act() {
 // active run: whether it can continue.
 func (d *decision) active(pending bool) {
 	j, exists := d.f.Jobs[d.l.Run]
-	at, lost := d.f.lost()
+	at, lost := d.f.lost(j)
 	switch {
 	case !exists:
 		// It is not made yet, so that it is made as the spec is now.
@@ -156,7 +175,7 @@ func (d *decision) active(pending bool) {
 		if d.f.Suspend {
 			d.end(OutcomeSuspended, "")
 		}
-	case j.ended():
+	case j.ended(), j.Unreferenced: // Crossplane takes such a Job back first, because it deletes only what it refers to.
 	case d.f.Suspend:
 		d.end(OutcomeSuspended, "spec.suspend is set")
 	case pending:
@@ -171,6 +190,9 @@ func (d *decision) active(pending bool) {
 	case lost:
 		d.due(at.since.Add(memberLost))
 	case !d.l.Began && !j.Suspended && j.Started != nil:
+		if d.f.gathered(j) {
+			return
+		}
 		until := j.Started.Add(d.f.StartWithin)
 		if d.f.Now.Before(until) {
 			d.due(until)
@@ -219,6 +241,9 @@ func (d *decision) begin() {
 		return
 	}
 	l := d.l
+	if l.Next == OutcomeEdited || l.Next == OutcomeRerun {
+		l.Lost, l.Best = 0, 0 // Steps of another program are no measure.
+	}
 	d.l = Ledger{
 		Seq: l.Seq, Run: l.Run + 1, State: Active, Revision: d.f.Revision, Rerun: cmp.Or(d.f.Rerun, l.Rerun),
 		Lost: l.Lost, Best: l.Best, Resume: l.Resume, History: l.History,

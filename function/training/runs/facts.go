@@ -48,7 +48,11 @@ type Job struct {
 	Created, Started *time.Time
 	// Deleting reports that it ends with its pods. Suspended reports that a queue has not admitted it.
 	Deleting, Suspended bool
-	// Complete and Failed are its ends, for a reason of Kubernetes.
+	// Unreferenced reports that Crossplane has lost its reference to it.
+	Unreferenced bool
+	// Ready is the number of its pods that run, of Size in all.
+	Ready, Size int
+	// Complete and Failed are its ends, for a reason of Kubernetes. Some pods may still end.
 	Complete, Failed bool
 	Reason, Message  string
 }
@@ -84,12 +88,17 @@ type loss struct {
 }
 
 // lost is what the crew cannot continue without: its coordinator, which no spare replaces, or more members than there are spares.
-func (f Facts) lost() (loss, bool) {
+func (f Facts) lost(j Job) (loss, bool) {
 	r := f.Report
-	if r == nil || !f.Ledger.Began || (r.Phase != phaseRecovering && r.Phase != phaseGathering) {
+	if r == nil || !f.Ledger.Began || j.Suspended || j.Started == nil || (r.Phase != phaseRecovering && r.Phase != phaseGathering) {
 		return loss{}, false
 	}
 	missing := slices.Clone(r.Missing)
+	for i, m := range missing {
+		if m.Since.Time.Before(*j.Started) { // A queue took the Job back before.
+			missing[i].Since.Time = *j.Started
+		}
+	}
 	slices.SortFunc(missing, func(a, b observev1alpha1.RunMember) int { return a.Since.Compare(b.Since.Time) })
 	for _, m := range missing {
 		if m.Index == 0 {
@@ -101,6 +110,13 @@ func (f Facts) lost() (loss, bool) {
 	}
 	m := missing[f.Spares]
 	return loss{since: m.Since.Time, index: m.Index, stopped: true}, true
+}
+
+// gathered reports whether nothing says that ranks do not run: all pods of the Job do, and no coordinator waits for members. A provider that
+// is stopped, or cannot reach the coordinator, is no reason to end what may train well.
+func (f Facts) gathered(j Job) bool {
+	waits := f.Report != nil && (f.Report.Phase == phaseGathering || f.Report.Phase == phaseRecovering)
+	return !waits && j.Size > 0 && j.Ready >= j.Size-f.Spares
 }
 
 // step that the run reached.

@@ -6,6 +6,7 @@ package runs
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -54,6 +55,8 @@ const (
 	maxHistory = 10
 	maxMessage = 2048 // bytes of the last words
 	maxRemark  = 256  // bytes of the message of a run of the history
+	maxSeq     = 1 << 53
+	maxRun     = 1 << 30
 )
 
 // A Ledger is what a Training remembers. It is in its status and on its Service. The one with the higher Seq counts, so that a crash
@@ -115,6 +118,10 @@ func Parse(text string) (l Ledger, ok bool) {
 	if text == "" || json.Unmarshal([]byte(text), &l) != nil {
 		return Ledger{}, false
 	}
+	states := []State{"", Active, Ending, Suspended, Succeeded, Failed}
+	if l.Seq < 0 || l.Seq > maxSeq || l.Run < 0 || l.Run > maxRun || !slices.Contains(states, l.State) {
+		return Ledger{}, false
+	}
 	return l, true
 }
 
@@ -141,7 +148,7 @@ func Recall(m Memory) Ledger {
 	}
 	known := l.Run
 	if m.Number > l.Run {
-		l = Ledger{Seq: l.Seq, Run: m.Number, State: Active, Seen: true, Revision: m.Revision, Rerun: m.Rerun, History: l.History}
+		l = l.later(m.Number, m.Revision, m.Rerun)
 		switch {
 		case m.Report.Number != m.Number:
 		case m.Report.Phase == phaseSucceeded:
@@ -152,8 +159,17 @@ func Recall(m Memory) Ledger {
 	}
 	for run, j := range m.Jobs {
 		if run >= l.Run && run > known {
-			l = Ledger{Seq: l.Seq, Run: run, State: Active, Seen: true, Revision: j.Revision, Rerun: j.Rerun, Started: j.Created, History: l.History}
+			l = l.later(run, j.Revision, j.Rerun)
+			l.Started = j.Created
 		}
 	}
 	return l
+}
+
+// later run than the ledger knows, with what it knows of earlier ones.
+func (l Ledger) later(run int32, revision, rerun string) Ledger {
+	return Ledger{
+		Seq: l.Seq, Run: run, State: Active, Seen: true, Revision: revision, Rerun: rerun,
+		Lost: l.Lost, Best: l.Best, Resume: l.Resume, History: l.History,
+	}
 }

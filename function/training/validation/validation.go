@@ -5,6 +5,7 @@ package validation
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -30,6 +31,7 @@ func Spec(s v1alpha1.TrainingSpec, written map[string]any, settings inputv1alpha
 		podvalidation.GPU(spec.Child("resources"), s.Resources),
 		podvalidation.Unknown(spec.Child("pod"), compose.Map(written, "pod")),
 		podvalidation.Metadata(spec.Child("podMetadata"), s.PodMetadata),
+		labels(s),
 		placement.Check(spec.Child("pod"), &s.Pod.Scheduling),
 		volumes(s, settings.Algorithm.Pod.Volumes),
 		patterns(s),
@@ -81,6 +83,20 @@ func volumes(s v1alpha1.TrainingSpec, kinds []inputv1alpha1.PodVolumeKind) field
 	return errs
 }
 
+// ownLabel is a label that Kubernetes gives the pods of a Job. It refuses a Job whose template has one.
+var ownLabel = regexp.MustCompile(`^(batch\.kubernetes\.io/.*|job-name|controller-uid)$`)
+
+// labels of pods must not be what Kubernetes selects the pods of a Job by.
+func labels(s v1alpha1.TrainingSpec) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(s.PodMetadata.Labels)) {
+		if ownLabel.MatchString(key) {
+			errs = append(errs, field.Invalid(spec.Child("podMetadata", "labels"), key, "is set by Kubernetes for the pods of a Job: remove it"))
+		}
+	}
+	return errs
+}
+
 // patterns must be what the companion understands.
 func patterns(s v1alpha1.TrainingSpec) field.ErrorList {
 	var errs field.ErrorList
@@ -113,8 +129,10 @@ func patterns(s v1alpha1.TrainingSpec) field.ErrorList {
 
 // own variables of a rank, beside those that begin with CAPSTAN_.
 var own = []string{
-	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT",
+	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT",
 	"TORCHELASTIC_RUN_ID",
+	// Kubernetes sets it only where the pod has none: all pods would take themselves for the same member.
+	"JOB_COMPLETION_INDEX",
 }
 
 var ownPrefix = regexp.MustCompile(`^CAPSTAN_`)
