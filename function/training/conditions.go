@@ -30,8 +30,8 @@ func (p *pass) conditions(d *compose.Draft) []xpv2.Condition {
 // podsHealthy reports what blocks pods.
 func (p *pass) podsHealthy() xpv2.Condition {
 	r := p.present()
-	is, not := compose.True, compose.False
 	const t = v1alpha1.TypePodsHealthy
+	is := compose.True
 	switch p.phase {
 	case v1alpha1.TrainingEnding:
 		return is(t, v1alpha1.ReasonFinished, "no rank runs any more, and the pods end")
@@ -41,7 +41,15 @@ func (p *pass) podsHealthy() xpv2.Condition {
 		return is(t, v1alpha1.ReasonStopped, "spec.suspend is set, and no pods are desired")
 	case v1alpha1.TrainingQueued:
 		return is(t, v1alpha1.ReasonStopped, "a queue has not admitted the run, and no pods are desired until then")
+	default:
+		return p.podsOfRun(r)
 	}
+}
+
+// podsOfRun reports what blocks the pods of a run that should train.
+func (p *pass) podsOfRun(r *observev1alpha1.RunObservation) xpv2.Condition {
+	is, not := compose.True, compose.False
+	const t = v1alpha1.TypePodsHealthy
 	switch {
 	case p.ledger.State == runs.Active && p.Kinds[observev1alpha1.RunGroupVersionKind] == compose.Unavailable:
 		return not(t, v1alpha1.ReasonProviderMissing, "provider-capstan, which observes the pods, is not installed: install the package capstan")

@@ -7,10 +7,9 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	batchv1 "k8s.io/api/batch/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -154,7 +153,8 @@ func moment(text string) *time.Time {
 	if err != nil {
 		return nil
 	}
-	return new(at.UTC())
+	utc := at.UTC()
+	return &utc
 }
 
 // accepted reports whether the spec can be carried out.

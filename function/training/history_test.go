@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,8 +67,8 @@ func events() []event {
 func TestHistories(t *testing.T) {
 	histories := 24
 	for seed := range histories {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			history(t, rand.New(rand.NewPCG(uint64(seed), 22))) //nolint:gosec // Histories have to be repeatable.
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			history(t, rand.New(rand.NewPCG(uint64(seed), 22)))
 		})
 	}
 }

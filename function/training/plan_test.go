@@ -5,6 +5,7 @@ package training
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -405,9 +406,7 @@ func TestLostReferences(t *testing.T) {
 	for name, edit := range map[string]string{"Unedited": "{}", "Edited": "{args: [train, --more]}"} {
 		t.Run(name, func(t *testing.T) {
 			w := begun(t, usualSpec)
-			for resource, o := range w.composed {
-				w.lost[resource] = o
-			}
+			maps.Copy(w.lost, w.composed)
 			clear(w.composed)
 			w.edit(edit)
 			w.pass(false)
@@ -473,10 +472,10 @@ func TestPasses(t *testing.T) {
 	passes, writes := 0, 0
 	for ready := range 64 {
 		w.kubernetes(fmt.Sprintf(`{status: {active: 64, ready: %d}}`, ready+1))
-		before, _ := json.Marshal(w.status)
+		before := encoded(w.status)
 		w.pass(false)
 		passes++
-		if after, _ := json.Marshal(w.status); string(before) != string(after) {
+		if after := encoded(w.status); before != after {
 			writes++
 		}
 	}
@@ -572,14 +571,14 @@ func TestQuiet(t *testing.T) {
 		w.now = w.now.Add(time.Minute)
 		at := w.now.Format(time.RFC3339)
 		step := 100 + minute*10
-		raw, _ := json.Marshal(map[string]any{
+		raw := encoded(map[string]any{
 			"phase": "Running", "attempt": 0, "progress": map[string]any{"step": step, "of": 100000, "at": at},
 			"checkpoint": map[string]any{"step": step, "uri": "/checkpoints/x", "at": at},
 		})
-		w.report(string(raw))
-		before, _ := json.Marshal(w.status)
+		w.report(raw)
+		before := encoded(w.status)
 		w.pass(false)
-		if after, _ := json.Marshal(w.status); string(before) != string(after) {
+		if after := encoded(w.status); before != after {
 			writes++
 		}
 	}

@@ -72,7 +72,7 @@ func (p *pass) present() *observev1alpha1.RunObservation {
 	return p.report
 }
 
-// reports reports whether the provider reports a phase of the crew.
+// reports whether the provider has seen the crew in a phase.
 func (p *pass) reports(phase crew.Phase) bool {
 	r := p.present()
 	return r != nil && r.Phase == string(phase)
@@ -126,7 +126,7 @@ func (p *pass) status(d *compose.Draft) v1alpha1.TrainingStatus {
 	if calm && alike(before.Progress, st.Progress) {
 		st.Progress, st.GoodputPercent = before.Progress, before.GoodputPercent
 	}
-	if c := r.Checkpoint; c != nil && !(calm && recent(before.Checkpoint, c)) {
+	if c := r.Checkpoint; c != nil && (!calm || !recent(before.Checkpoint, c)) {
 		st.Checkpoint = &v1alpha1.TrainingCheckpointStatus{Step: c.Step, URI: c.URI, At: &c.At}
 	}
 	return st

@@ -45,19 +45,19 @@ type world struct {
 
 const usualSpec = `{image: registry.example.org/train:1, args: [train], workers: 4, checkpoint: {claim: {resources: {requests: {storage: 1Gi}}}}}`
 
-func newWorld(t testing.TB, spec string) *world {
-	t.Helper()
+func newWorld(tb testing.TB, spec string) *world {
+	tb.Helper()
 	return &world{
-		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), spec: parse(t, spec), server: composetest.NewServer(),
+		t: tb, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), spec: parse(tb, spec), server: composetest.NewServer(),
 		composed: map[string]compose.Object{}, ending: map[string]compose.Object{}, lost: map[string]compose.Object{},
 	}
 }
 
-func parse(t testing.TB, text string) map[string]any {
-	t.Helper()
+func parse(tb testing.TB, text string) map[string]any {
+	tb.Helper()
 	var m map[string]any
 	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return m
 }
@@ -181,13 +181,19 @@ func (w *world) pass(crash bool) {
 	w.status = st
 }
 
+// encoded as JSON, to compare.
+func encoded(v any) string {
+	raw, _ := json.Marshal(v) //nolint:errchkjson // It was decoded from JSON or YAML.
+	return string(raw)
+}
+
 // settle passes until nothing changes.
 func (w *world) settle() {
 	w.t.Helper()
 	for range 10 {
-		before, _ := json.Marshal([]any{w.status, w.composed})
+		before := encoded([]any{w.status, w.composed})
 		w.pass(false)
-		if after, _ := json.Marshal([]any{w.status, w.composed}); string(before) == string(after) {
+		if after := encoded([]any{w.status, w.composed}); before == after {
 			return
 		}
 	}
@@ -240,8 +246,7 @@ func (w *world) report(fields string) {
 // with changes of an object.
 func with(o compose.Object, text string, more ...map[string]any) compose.Object {
 	out := composetest.Object{}
-	raw, _ := json.Marshal(o.Map())
-	_ = json.Unmarshal(raw, &out)
+	_ = json.Unmarshal([]byte(encoded(o.Map())), &out)
 	var m map[string]any
 	_ = yaml.Unmarshal([]byte(text), &m)
 	for _, change := range append(more, m) {

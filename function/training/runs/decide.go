@@ -110,7 +110,7 @@ func (d *decision) failed(j Job) {
 	case j.Reason == reasonDeadline:
 		d.finish(Failed, reasonTime, "the run took longer than spec.deadline")
 	case j.Reason != reasonPolicy:
-		d.lose(fmt.Sprintf("Kubernetes ended the Job: %s", strings.TrimSuffix(cmp.Or(j.Message, j.Reason), ".")))
+		d.lose("Kubernetes ended the Job: " + strings.TrimSuffix(cmp.Or(j.Message, j.Reason), "."))
 	case spoken || d.l.Ended != nil && !d.f.Now.Before(d.l.Ended.Add(lastWords)):
 		d.finish(Failed, reasonProgram, cmp.Or(words, wordless))
 	case d.l.Ended == nil:
@@ -179,7 +179,7 @@ func (d *decision) active(pending bool) {
 	case d.f.Suspend:
 		d.end(OutcomeSuspended, "spec.suspend is set")
 	case pending:
-		d.end(OutcomeRerun, fmt.Sprintf("spec.rerun.id is %s", d.f.Rerun))
+		d.end(OutcomeRerun, "spec.rerun.id is "+d.f.Rerun)
 	case d.l.Revision == "":
 		d.l.Revision = d.f.Revision // It was lost together with the ledger.
 	case d.l.Revision != d.f.Revision:

@@ -47,6 +47,11 @@ func TestRecall(t *testing.T) {
 			m:      Memory{Ledgers: []string{older.Text(), Ledger{Seq: 8, Run: 2, State: Active}.Text()}},
 			want:   Ledger{Seq: 8, Run: 2, State: Active},
 		},
+		"NewestFirst": {
+			reason: "their order says nothing",
+			m:      Memory{Ledgers: []string{Ledger{Seq: 8, Run: 2, State: Active}.Text(), older.Text()}},
+			want:   Ledger{Seq: 8, Run: 2, State: Active},
+		},
 		"RunOnly": {
 			reason: "the budget and the checkpoint of earlier runs are not forgotten",
 			m:      Memory{Ledgers: []string{older.Text()}, Number: 2, Revision: "r"},

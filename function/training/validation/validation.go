@@ -62,7 +62,7 @@ func mounts(s v1alpha1.TrainingSpec) field.ErrorList {
 	for _, m := range ms {
 		for _, own := range pods.Reserved() {
 			if podvalidation.Overlap(path.Clean(m.Path), own) != "" {
-				errs = append(errs, field.Invalid(m.Field, m.Path, fmt.Sprintf("%s is for the program that starts the ranks: choose another folder", own)))
+				errs = append(errs, field.Invalid(m.Field, m.Path, own+" is for the program that starts the ranks: choose another folder"))
 			}
 		}
 	}
