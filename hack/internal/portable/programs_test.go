@@ -11,7 +11,7 @@ import (
 
 // TestProgramsBuildForMacOS builds what a laptop runs. The cluster itself needs Linux.
 func TestProgramsBuildForMacOS(t *testing.T) {
-	for _, program := range []string{"package", "render", "generate", "watch"} {
+	for _, program := range []string{"package", "render", "generate"} {
 		t.Run(program, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(t.TempDir(), program), "./"+program)
 			cmd.Dir = "../.."
