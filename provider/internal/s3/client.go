@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/logging"
@@ -58,7 +59,7 @@ func New(c *outside.Connection) (*Client, error) {
 		// Bucket names are just names here, in any form.
 		DisableS3ExpressSessionAuth:    aws.Bool(true),
 		DisableMultiRegionAccessPoints: true,
-		APIOptions:                     []func(*middleware.Stack) error{nameOperation, addContentMD5},
+		APIOptions:                     []func(*middleware.Stack) error{nameOperation, addContentMD5, trustOwnClock},
 	}
 	if o.Region == "" {
 		o.Region = mainRegion
@@ -133,3 +134,14 @@ func nameOperation(s *middleware.Stack) error {
 // addContentMD5 to every request with a body: servers of other makes insist on it, as AWS did, where the SDK sends a newer
 // checksum.
 func addContentMD5(s *middleware.Stack) error { return smithyhttp.AddContentChecksumMiddleware(s) }
+
+// trustOwnClock has requests signed with the time of this machine. Otherwise the client would take over the time of the last answer, and a
+// proxy or server that sends a wrong date would have all further requests refused.
+func trustOwnClock(stack *middleware.Stack) error {
+	if m, ok := stack.Finalize.Get((&retry.Attempt{}).ID()); ok {
+		if attempts, is := m.(*retry.Attempt); is {
+			attempts.ClientSkew = nil
+		}
+	}
+	return nil
+}
