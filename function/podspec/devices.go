@@ -30,6 +30,15 @@ func Devices(r *v1alpha1.DeviceRequest) *applyresourcev1.ResourceClaimSpecApplyC
 		WithRequests(applyresourcev1.DeviceRequest().WithName(DevicesClaim).WithExactly(exactly)))
 }
 
+// ClaimTemplate of the claims of pods, which cannot change: its name should have the DevicesHash.
+func ClaimTemplate(name, namespace string, labels map[string]string, r *v1alpha1.DeviceRequest) *applyresourcev1.ResourceClaimTemplateApplyConfiguration {
+	return applyresourcev1.ResourceClaimTemplate(name, namespace).
+		WithLabels(labels).
+		WithSpec(applyresourcev1.ResourceClaimTemplateSpec().
+			WithLabels(labels).
+			WithSpec(Devices(r)))
+}
+
 // DevicesHash is the same for claims of the same devices.
 func DevicesHash(r *v1alpha1.DeviceRequest) string {
 	raw, _ := json.Marshal(Devices(r)) //nolint:errchkjson // Numbers and text always marshal.

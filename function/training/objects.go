@@ -14,7 +14,6 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
-	applyresourcev1 "k8s.io/client-go/applyconfigurations/resource/v1"
 
 	"github.com/capstan-dev/capstan/apis/crew"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -189,15 +188,8 @@ func config(d *compose.Draft, p *pass) {
 	if p.spec.Config == nil {
 		return
 	}
-	data := make(map[string]string, len(p.spec.Config.Files))
-	for name, content := range p.spec.Config.Files {
-		data[name] = string(content)
-	}
 	hash := podspec.ConfigHash(p.spec.Config)
-	d.Require(names.ConfigPrefix+hash, applycorev1.ConfigMap(p.Config(hash), p.Namespace).
-		WithLabels(p.Labels()).
-		WithImmutable(true).
-		WithData(data))
+	d.Require(names.ConfigPrefix+hash, podspec.ConfigMap(p.Config(hash), p.Namespace, p.Labels(), p.spec.Config))
 }
 
 // deviceClaim is the template of the claims of the pods, which cannot change: it is named by its content, like the config.
@@ -207,9 +199,5 @@ func deviceClaim(d *compose.Draft, p *pass) {
 		return
 	}
 	hash := podspec.DevicesHash(r)
-	d.Require(names.ClaimPrefix+hash, applyresourcev1.ResourceClaimTemplate(p.DeviceClaim(hash), p.Namespace).
-		WithLabels(p.Labels()).
-		WithSpec(applyresourcev1.ResourceClaimTemplateSpec().
-			WithLabels(p.Labels()).
-			WithSpec(podspec.Devices(r))))
+	d.Require(names.ClaimPrefix+hash, podspec.ClaimTemplate(p.DeviceClaim(hash), p.Namespace, p.Labels(), r))
 }
