@@ -171,14 +171,6 @@ type MountedSecret struct {
 	// +kubebuilder:example="reco-license"
 	Name string `json:"name"`
 
-	// MountPath is the directory where the files appear. Default: /etc/secrets/NAME, with the name of the Secret.
-	//
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^:]+$') && self != '/dev/shm'",message="must be an absolute path without ':', other than / and /dev/shm"
-	// +kubebuilder:example="/etc/secrets/reco-license"
-	// +optional
-	MountPath string `json:"mountPath,omitempty"`
-
 	// Rotate is what a change of the Secret does. Restartless updates the files in the running container within about a
 	// minute. Rolling also makes a new revision, for containers that read the files only once. Default: Restartless.
 	//

@@ -141,13 +141,17 @@ type AlgorithmSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// Config holds configuration files of the container. A change makes a new revision, like a change of the image.
+	// Config holds configuration files of the container by name. They appear in /etc/algorithm, or where an entry of
+	// spec.volumeMounts with the name config says. All files together can hold 786,432 bytes (768 KiB). A change makes a
+	// new revision, like a change of the image.
 	//
+	// +kubebuilder:example={"reco.yaml":"threshold: 0.7"}
 	// +optional
-	Config *Config `json:"config,omitempty"`
+	Config Config `json:"config,omitempty"`
 
-	// Secrets of this namespace whose keys are mounted as files. A change of this list makes a new revision; rotate
-	// defines what a change inside a Secret does.
+	// Secrets of this namespace whose keys are mounted as files. They appear in /etc/secrets/NAME, or where an entry of
+	// spec.volumeMounts with the name secret-NAME says. A change of this list makes a new revision; rotate defines what a
+	// change inside a Secret does.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -156,7 +160,8 @@ type AlgorithmSpec struct {
 	Secrets []MountedSecret `json:"secrets,omitempty"`
 
 	// Model that the container serves, when the image does not contain it. Capstan mounts it before the container
-	// starts. A change of the model's version makes a new revision.
+	// starts, in /models, or where an entry of spec.volumeMounts with the name model says. A change of the model's version
+	// makes a new revision.
 	//
 	// +optional
 	Model *Model `json:"model,omitempty"`
@@ -244,7 +249,8 @@ type AlgorithmSpec struct {
 	// +optional
 	Availability *Availability `json:"availability,omitempty"`
 
-	// VolumeMounts are the folders of the container where volumes of spec.pod.volumes appear. A change makes a new revision.
+	// VolumeMounts are the folders of the container where volumes of spec.pod.volumes appear, and where config, model and
+	// secret-NAME do, when it is not their usual folder. A change makes a new revision.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -362,27 +368,14 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// Config is a set of files. They are in an immutable ConfigMap whose name contains a hash of its content. An edit creates
+// Config is a set of files by name. They are in an immutable ConfigMap whose name contains a hash of its content. An edit creates
 // another ConfigMap and a new revision; a rollback uses the previous ConfigMap. Variables are in spec.env.
-type Config struct {
-	// MountPath is the directory where the files appear. Default: /etc/algorithm.
-	//
-	// +kubebuilder:default="/etc/algorithm"
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^:]+$') && self != '/dev/shm'",message="must be an absolute path without ':', other than / and /dev/shm"
-	// +kubebuilder:example="/etc/algorithm"
-	// +optional
-	MountPath string `json:"mountPath,omitempty"`
-
-	// Files by name. All files together can hold 786,432 bytes (768 KiB).
-	//
-	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z0-9]+$') && !k.startsWith('..') && k != '.' && k.size() <= 253)",message="names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"
-	// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes in total: move larger files into the image or a volume"
-	// +kubebuilder:example={"reco.yaml":"threshold: 0.7"}
-	Files map[string]FileContent `json:"files"`
-}
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=64
+// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z0-9]+$') && !k.startsWith('..') && k != '.' && k.size() <= 253)",message="names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"
+// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes in total: move larger files into the image or a volume"
+type Config map[string]FileContent
 
 // FileContent is the text of one file.
 //

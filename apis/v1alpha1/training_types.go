@@ -92,12 +92,16 @@ type TrainingSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// Config holds configuration files of the ranks. A change begins another run.
+	// Config holds configuration files of the ranks by name. They appear in /etc/algorithm, or where an entry of
+	// spec.volumeMounts with the name config says. All files together can hold 786,432 bytes (768 KiB). A change begins
+	// another run.
 	//
+	// +kubebuilder:example={"train.yaml":"learningRate: 0.001"}
 	// +optional
-	Config *Config `json:"config,omitempty"`
+	Config Config `json:"config,omitempty"`
 
-	// Secrets of this namespace whose keys are mounted as files. A change of this list begins another run; a change inside a Secret
+	// Secrets of this namespace whose keys are mounted as files. They appear in /etc/secrets/NAME, or where an entry of
+	// spec.volumeMounts with the name secret-NAME says. A change of this list begins another run; a change inside a Secret
 	// updates the files.
 	//
 	// +kubebuilder:validation:MaxItems=16
@@ -214,7 +218,8 @@ type TrainingSpec struct {
 	// +optional
 	Queue *TrainingQueue `json:"queue,omitempty"`
 
-	// VolumeMounts are the folders of the ranks where volumes of spec.pod.volumes appear. A change begins another run.
+	// VolumeMounts are the folders of the ranks where volumes of spec.pod.volumes appear, and where config and secret-NAME do,
+	// when it is not their usual folder. A change begins another run.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map

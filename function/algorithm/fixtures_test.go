@@ -354,7 +354,7 @@ env:
 - {name: EMPTY}
 - {name: TOKEN, valueFrom: {secretKeyRef: {name: reco, key: token}}}
 - {name: MODE, valueFrom: {configMapKeyRef: {name: reco, key: mode}}}
-config: {files: {reco.yaml: "threshold: 0.7"}, mountPath: /config}
+config: {reco.yaml: "threshold: 0.7"}
 resources: {cpu: 500m, memory: 1Gi, gpu: nvidia.com/gpu, gpuCount: 2, sharedMemory: 2Gi}
 scaling: {minReplicas: 2, maxReplicas: 10, signal: CPU}
 availability: {zones: Required, maxUnavailable: 25%}

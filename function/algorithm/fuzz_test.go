@@ -25,7 +25,7 @@ import (
 // any words, and holds every plan to what must be true of all of them.
 func FuzzPlan(f *testing.F) {
 	for _, s := range []string{
-		`{"image":"x"}`, fullJSON(f), `{"replicas":-1}`, `[]`, `{"image":"x","config":{"files":{"a":"b"}}}`,
+		`{"image":"x"}`, fullJSON(f), `{"replicas":-1}`, `[]`, `{"image":"x","config":{"a":"b"}}`,
 		`{"image":"x","model":{"from":"s3","s3":{"uri":"s3://models/a"},"cache":{"size":"1Gi"}},"probes":{"warmUp":{"path":"/","body":"x"}}}`,
 		`{"image":"x","model":{"from":"registry","registry":{"name":"a","alias":"b"}},"route":{"gateway":{"name":"g"}},"metrics":{}}`,
 	} {

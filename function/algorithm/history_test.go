@@ -23,7 +23,7 @@ var fields = []struct {
 	{"image", []string{"x", "z:2", "''", "'a b'"}},
 	{"replicas", []string{"0", "1", "3", "-1", "null"}},
 	{"port", []string{"8080", "9000", "0"}},
-	{"config", []string{"null", "{files: {a: '1'}}", "{files: {a: '2'}}", "{files: {}}", "{mountPath: /dev/shm, files: {a: '1'}}"}},
+	{"config", []string{"null", "{a: '1'}", "{a: '2'}", "{}", "{mountPath: /dev/shm, files: {a: '1'}}"}},
 	{"scaling", []string{"null", "{maxReplicas: 3}", "{minReplicas: 2, maxReplicas: 9}", "{minReplicas: 5, maxReplicas: 2}"}},
 	{"resources", []string{"null", "{gpu: a.com/b}", "{gpuCount: 1}", "{memory: 512m}", "{sharedMemory: 1Gi}"}},
 	{"availability", []string{"null", "{zones: None}", "{zones: Some}", "{maxUnavailable: 50%}"}},

@@ -22,9 +22,6 @@ import (
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// secretsPath is the folder that Secrets are mounted below by default.
-const secretsPath = "/etc/secrets/" //nolint:gosec // A path and no secret.
-
 // theDefinition of Trainings.
 var theDefinition = sync.OnceValue(func() *definition.Definition {
 	d, err := definition.Read(apis.Training)
@@ -83,9 +80,6 @@ func defaulted(s v1alpha1.TrainingSpec, settings inputv1alpha1.AlgorithmSettings
 	s.Resources.Memory = cmp.Or(s.Resources.Memory, memory)
 	if s.Resources.SharedMemory == nil && s.Resources.Memory != nil {
 		s.Resources.SharedMemory = tenth(*s.Resources.Memory)
-	}
-	for i := range s.Secrets {
-		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
 	}
 	if o := s.OnSuccess; o != nil && o.Register != nil && settings.MLflow != nil {
 		o.Register.Config = cmp.Or(o.Register.Config, settings.MLflow.Kind+"/"+settings.MLflow.Name)

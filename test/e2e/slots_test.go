@@ -264,7 +264,7 @@ func TestEditWhileStarting(t *testing.T) {
 		// The schema counts characters and a ConfigMap counts bytes: only the function rejects this text as too large.
 		big := v1alpha1.FileContent(strings.Repeat("ü", 250_000))
 		edit(t, slow(func(a *v1alpha1.Algorithm) {
-			a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"a": big, "b": big}}
+			a.Spec.Config = v1alpha1.Config{"a": big, "b": big}
 		}))
 		eventually(t, "the bad edit is reported", algorithmCondition(ns, "bad", v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonConfigTooLarge, "spec.config.files"))
 		eventually(t, "and that it holds the update up", algorithmCondition(ns, "bad", v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonNotAccepted, "Accepted"))

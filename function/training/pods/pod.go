@@ -24,7 +24,6 @@ import (
 const (
 	volumeBinary       = "crew-bin"
 	volumeCheckpoints  = "checkpoints"
-	volumeConfig       = "config"
 	volumePlan         = "crew-plan"
 	volumeScratch      = "crew-run"
 	volumeSharedMemory = "shared-memory"
@@ -59,7 +58,7 @@ type Inputs struct {
 
 // ReservedVolume reports whether Capstan uses the name of a volume for itself.
 func ReservedVolume(name string) bool {
-	own := []string{volumeBinary, volumeCheckpoints, volumeConfig, volumePlan, volumeScratch, volumeSharedMemory}
+	own := []string{volumeBinary, volumeCheckpoints, podspec.VolumeConfig, volumePlan, volumeScratch, volumeSharedMemory}
 	return slices.Contains(own, name) || strings.HasPrefix(name, "secret-")
 }
 
@@ -184,13 +183,13 @@ func mounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
 		}
 		ms = append(ms, m)
 	}
-	if in.Spec.Config != nil {
-		ms = append(ms, mount(volumeConfig, in.Spec.Config.MountPath).WithReadOnly(true))
-	}
+	config, secrets := podspec.ConfigPlace(in.Spec.Config), podspec.SecretPlaces(in.Spec.Secrets)
+	own := in.Spec.VolumeMounts
+	ms = append(ms, podspec.UsualMounts(config, own)...)
 	if in.Spec.Resources.SharedMemory != nil {
 		ms = append(ms, mount(volumeSharedMemory, SharedMemoryPath))
 	}
-	return slices.Concat(ms, podspec.SecretMounts(in.Spec.Secrets), podspec.Mounts(in.Spec.VolumeMounts))
+	return slices.Concat(ms, podspec.UsualMounts(secrets, own), podspec.Mounts(slices.Concat(config, secrets), own))
 }
 
 func volumes(in Inputs, plan string) []*applycorev1.VolumeApplyConfiguration {
@@ -208,7 +207,7 @@ func volumes(in Inputs, plan string) []*applycorev1.VolumeApplyConfiguration {
 		vs = append(vs, volume(volumeCheckpoints).WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().WithClaimName(claim)))
 	}
 	if in.Spec.Config != nil {
-		vs = append(vs, volume(volumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(in.Config(podspec.ConfigHash(in.Spec.Config)))))
+		vs = append(vs, volume(podspec.VolumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(in.Config(podspec.ConfigHash(in.Spec.Config)))))
 	}
 	if size := in.Spec.Resources.SharedMemory; size != nil {
 		vs = append(vs, volume(volumeSharedMemory).WithEmptyDir(applycorev1.EmptyDirVolumeSource().
