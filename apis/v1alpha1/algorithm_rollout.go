@@ -89,7 +89,7 @@ type RolloutStatus struct {
 	Since *metav1.Time `json:"since,omitempty"`
 
 	// Until is when time alone changes something: the end of a soak, of a bake or of a freeze window, or the deadline
-	// of a step.
+	// of a step. A time that has passed stays until something else changes: what is waited for then is evidence.
 	//
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
