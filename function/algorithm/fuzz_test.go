@@ -120,7 +120,7 @@ func hold(t *testing.T, w *world, p *compose.Plan) {
 // rest composes until plans no longer change, which takes one pass after the pods serve.
 func rest(t *testing.T, w *world) {
 	t.Helper()
-	if w.request.Observed[names.Deployment(names.SlotA)] == nil {
+	if !w.occupied(names.SlotA) {
 		return
 	}
 	w.update()

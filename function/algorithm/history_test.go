@@ -83,7 +83,7 @@ func composedNow(w *world, _ int) {
 
 func withDeployment(w *world, n int, do func(slot string)) {
 	slot := []string{names.SlotA, names.SlotB}[n%2]
-	if w.request.Observed[names.Deployment(slot)] != nil {
+	if w.occupied(slot) {
 		do(slot)
 	}
 }

@@ -95,7 +95,10 @@ func (c *core) pass() {
 
 	var refs []any
 	for _, resource := range slices.Sorted(maps.Keys(p.Objects)) {
-		o := object(c.t, p, resource)
+		o, err := composetest.Decode(p.Objects[resource].Object)
+		if err != nil {
+			c.t.Fatal(err)
+		}
 		refs = append(refs, map[string]any{"apiVersion": o["apiVersion"], "kind": o["kind"], "name": o.Field("metadata", "name")})
 	}
 	if c.store(func(xr composetest.Object) {

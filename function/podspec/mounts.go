@@ -50,7 +50,7 @@ func UsualMounts(places []Place, mounts []v1alpha1.PodVolumeMount) []*applycorev
 	return ms
 }
 
-// Mounts of a container: volumes of spec.pod, and those of Capstan that are not in their usual folders.
+// Mounts of a container: volumes of spec.pod, and volumes of Capstan that are not in their usual folders.
 func Mounts(places []Place, mounts []v1alpha1.PodVolumeMount) []*applycorev1.VolumeMountApplyConfiguration {
 	ms := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(mounts))
 	for _, m := range mounts {

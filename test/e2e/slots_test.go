@@ -95,14 +95,23 @@ func alone(ns, name string) func(context.Context) error {
 			return fmt.Errorf("the status says %+v", r)
 		}
 		other := map[string]string{"a": "b", "b": "a"}[r.Slot]
-		switch _, err := get(ctx, &appsv1.Deployment{}, ns, name+"-"+other); {
-		case kerrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return err
-		default:
-			return fmt.Errorf("slot %s is still there", other)
-		}
+
+		return idle(ctx, ns, name+"-"+other)
+	}
+}
+
+// idle fails unless the Deployment of a slot runs no revision: it was never made, or stays without pods for the next one.
+func idle(ctx context.Context, ns, name string) error {
+	d, err := get(ctx, &appsv1.Deployment{}, ns, name)
+	switch {
+	case kerrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case d.Annotations["capstan.dev/idle"] == "" || d.Status.Replicas > 0:
+		return fmt.Errorf("slot %s still runs a revision: %v, %d replicas", name, d.Annotations, d.Status.Replicas)
+	default:
+		return nil
 	}
 }
 
