@@ -77,7 +77,7 @@ type RolloutStatus struct {
 	// +optional
 	Candidate string `json:"candidate,omitempty"`
 
-	// PreviewURL is the address of the candidate inside the cluster, from its first replica until all traffic shifts to
+	// PreviewURL is the address of the candidate inside the cluster, from the start of its replicas until all traffic shifts to
 	// it. Pods that reach the Algorithm's Service reach this address as well. Empty: there is no candidate.
 	//
 	// +optional
@@ -89,7 +89,7 @@ type RolloutStatus struct {
 	Since *metav1.Time `json:"since,omitempty"`
 
 	// Until is when time alone changes something: the end of a soak, of a bake or of a freeze window, or the deadline
-	// of a step. A time that has passed stays until something else changes: what is waited for then is evidence.
+	// of a step.
 	//
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`

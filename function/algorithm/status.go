@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -55,9 +53,6 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 	if slot := p.decision.Previewed(p.rollout); slot != "" && st.Rollout != nil {
 		st.Rollout.PreviewURL = p.endpoint(p.Observed[names.SlotService(slot)], p.ServiceOf(slot))
 	}
-	if st.Rollout != nil {
-		st.Rollout.Until = p.untilShown(st.Rollout)
-	}
 	st.Experiment = p.decision.ExperimentStatus(p.rollout)
 	if o := p.slo; o.Verdict != "" {
 		st.SLO = &v1alpha1.SLOStatus{
@@ -101,22 +96,6 @@ func (p *pass) metricsShown() []v1alpha1.MetricStatus {
 		return now
 	}
 	return before
-}
-
-// untilShown is when time alone changes something, as it was shown, once that has passed and changed nothing: a step whose time is over
-// waits for evidence. The deadline alone is no news, and each change of the status has Crossplane apply every object.
-func (p *pass) untilShown(st *v1alpha1.RolloutStatus) *metav1.Time {
-	shown := &v1alpha1.RolloutStatus{}
-	before := compose.Map(p.Composite.Map(), "status", "rollout")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(before, shown); err != nil || shown.Until == nil || shown.Until.After(p.Now) {
-		return st.Until
-	}
-	passed := shown.Until
-	shown.Until = st.Until
-	if !equality.Semantic.DeepEqual(shown, st) {
-		return st.Until
-	}
-	return passed
 }
 
 // measured are the metrics that people see. Without replicas there is nothing to measure, and that is no news.
