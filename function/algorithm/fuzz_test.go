@@ -108,6 +108,9 @@ func hold(t *testing.T, w *world, p *compose.Plan) {
 	}
 	for resource := range p.Objects {
 		o := object(t, p, resource)
+		if o == nil {
+			continue // an idle Deployment
+		}
 		if errs := validation.IsDNS1035Label(compose.Text(o, "metadata", "name")); len(errs) > 0 {
 			t.Errorf("%s has a bad name: %v", resource, errs)
 		}
