@@ -36,7 +36,7 @@ func TestTutorials(t *testing.T) {
 		p.do(t, "Create it", "2 of 2 members ready")
 		p.do(t, "Use it", "multi-host-uri")
 		p.do(t, "Lose the leader", "1000")
-		p.do(t, "Back it up, and have it proved", "assertion")
+		p.do(t, "Back it up, and have it proved", "every check passed")
 		p.do(t, "Delete rows, and look at the moment before", "DELETE 990", "1000")
 		p.do(t, "Remove it")
 	})
@@ -52,6 +52,8 @@ func tutorial(t *testing.T, name, ns string) page {
 		defer cancel()
 		if t.Failed() {
 			t.Log(report(ctx, ns))
+			out, _ := exec.CommandContext(ctx, "kubectl", "--namespace="+ns, "describe", "databases,pods").CombinedOutput()
+			t.Logf("%s", out)
 		}
 		_ = kube.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	})
