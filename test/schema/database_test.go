@@ -129,6 +129,8 @@ func TestDatabase(t *testing.T) {
 		"RestoreKept":     {reason: "Not for ever.", fields: `{restore: {id: a, keepOldFor: 1000h}}`, want: "must be from 1m to 720h"},
 		"Upgrade":         {reason: "How long the former version is kept.", fields: `{upgrade: {keepOldFor: 48h}}`},
 		"UpgradeRetry":    {reason: "Once more.", fields: `{upgrade: {retry: "2"}}`},
+		"UpgradeWait":     {reason: "Commits on one member only are not wanted.", fields: `{upgrade: {wait: Standby}}`},
+		"UpgradeWaits":    {reason: "For all standbys is another thing.", fields: `{upgrade: {wait: All}}`, want: "supported values: \"None\", \"Standby\""},
 		"UpgradeUndo":     {reason: "The way back.", fields: `{upgrade: {undo: upgrade-15-17-2}}`},
 		"UpgradeBoth":     {reason: "Back or once more.", fields: `{upgrade: {retry: "2", undo: upgrade-15-17}}`, want: "at most one of the fields in [retry undo] may be set"},
 		"UpgradeWord":     {reason: "A word becomes a part of an id.", fields: `{upgrade: {retry: "a b"}}`, want: "must be letters, digits, '-', '_' and '.'"},

@@ -93,7 +93,8 @@ func Server(s *facts.Cluster, holds bool) engine.Server {
 	f.Members, f.Memory, f.Storage = s.Copies(holds), roomOfMembers(s), usable.Value()
 	f.Profile, f.Synchronous = s.Spec.Availability.Profile, s.Synchronous(holds)
 	// Members that will be removed must not keep commits from ending.
-	f.Strict = s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.AloneSinceUpgrade() && s.Headcount(holds) > 1
+	strict := s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.AloneSinceUpgrade() || s.WaitsForStandby()
+	f.Strict = strict && s.Headcount(holds) > 1
 	f.Archives, f.Archiving, f.Restored = backup.Archives(s), s.TakesBackups(), backup.SourceFile(s) != nil
 	f.Follows, f.Standby = s.Follows(), s.Standby()
 	f.Followed, f.Fence, f.Pooled = s.Followed(), s.Fence(), s.Pooled()

@@ -208,6 +208,10 @@ func outcomeOfUpgrade(s *facts.Cluster, done memory.Done) *upgradeState {
 
 // settling adds the report of the member that upgraded the data and serves.
 func settling(s *facts.Cluster, st *upgradeState, done memory.Done) {
+	if s.WaitsForStandby() {
+		st.status, st.Phase, st.reason = corev1.ConditionFalse, v1alpha1.UpgradeSettling, v1alpha1.ReasonUpgradeSettling
+		st.Message += "; commits wait until a standby has copied the data (spec.upgrade.wait): to acknowledge them before, set spec.upgrade.wait to None"
+	}
 	r := s.Seen.Upgrade
 	if r == nil || r.ID != done.ID {
 		return
