@@ -143,6 +143,8 @@ func TestDatabase(t *testing.T) {
 		"PodLabelName":    {reason: "So they are by this.", fields: `{podMetadata: {labels: {app.kubernetes.io/instance: other}}}`, want: "Capstan selects members by it"},
 		"PodAnnotation":   {reason: "It would lift a restriction.", fields: `{podMetadata: {annotations: {container.apparmor.security.beta.kubernetes.io/postgres: unconfined}}}`, want: "they lift a restriction"},
 		"Reinitialize":    {reason: "A member is copied again.", fields: `{reinitialize: {id: 2026-11-25-1, member: orders-db-b}}`},
+		"Fence":           {reason: "A member is stopped.", fields: `{fence: {id: "1", member: orders-db-b}}`},
+		"FenceAll":        {reason: "That is hibernation.", fields: `{fence: {id: "1", member: "*"}}`, want: "must be the name of a member"},
 		"ReinitializeAll": {reason: "One at a time.", fields: `{reinitialize: {id: "1", member: "*"}}`, want: "must be the name of a member"},
 		"SwitchoverID":    {reason: "A switchover is known by its id.", fields: `{switchover: {to: orders-db-b}}`, want: "switchover.id: Required value"},
 		"OwnSwitchover":   {reason: "Capstan has ids of its own.", fields: `{switchover: {id: capstan-1}}`, want: "must not start with capstan-"},

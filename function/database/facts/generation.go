@@ -25,8 +25,8 @@ func (s *Cluster) Fenced() bool {
 		return false
 	}
 	if step != nil && s.Generation == step.From {
-		// The members themselves hold the fence of an upgrade.
-		return step.Phase == v1alpha1.RestoreFencing && step.Kind != memory.StepUpgrade
+		// The members themselves hold a fence that they decide.
+		return step.Phase == v1alpha1.RestoreFencing && step.Kind != memory.StepUpgrade && !step.Decided
 	}
 	// A generation about which nothing is known is not stopped.
 	return s.Memory.Keeps(s.Generation)

@@ -36,10 +36,13 @@ func MemberFile(s *facts.Cluster) engine.Member {
 		Generation: s.Generation, Domain: s.Host(names.SuffixPods),
 		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Recorded: toRecord(s), Pooled: s.Pooled(),
 		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
-		Import: importFile(s),
+		Import: importFile(s), TakeOver: takeOverFile(s),
 	}
 	if r := s.Spec.Reinitialize; r != nil {
 		m.Reinitialize = &members.Reinitialize{ID: r.ID, Member: r.Member}
+	}
+	if f := s.Spec.Fence; f != nil {
+		m.Fence = &members.MemberFence{ID: f.ID, Member: f.Member}
 	}
 	r := s.Spec.Replication
 	if r == nil {
@@ -114,6 +117,15 @@ func roomOfMembers(s *facts.Cluster) int64 {
 		}
 	}
 	return n
+}
+
+// takeOverFile of this generation while a restore fills it. It has no clients before the generation that serves has stopped.
+func takeOverFile(s *facts.Cluster) *engine.TakeOver {
+	if !s.ComesUpBy(memory.StepRestore) {
+		return nil
+	}
+	step := s.Memory.Step
+	return &engine.TakeOver{ID: step.ID, Database: names.BaseOf(s.Name, step.From), Scope: s.ScopeOf(step.From)}
 }
 
 // upgradeFile of this generation while it starts. After that it has data: if its volumes are lost, it must not begin with the data

@@ -186,7 +186,7 @@ func outcomeOfUpgrade(s *facts.Cluster, done memory.Done) *upgradeState {
 	st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: done.ID, From: from, To: to, Since: &metav1.Time{Time: done.When}}
 	again := "to try again, set spec.upgrade to {retry: <a new word>}"
 	switch done.State {
-	case memory.UpgradeFailed:
+	case v1alpha1.RestoreFailed:
 		st.Phase, st.reason = v1alpha1.UpgradeFailed, v1alpha1.ReasonUpgradeFailed
 		st.Message = fmt.Sprintf("the upgrade failed, and generation %d of version %s continues unchanged: %s; %s, or set spec.version back to %q",
 			done.From, from, strings.TrimRight(done.Why, ". "), again, from)

@@ -39,6 +39,8 @@ const (
 	Mark = pgmember.FolderVolume + "/capstan.json"
 	// Reinitialized is the last request to copy this member again, and what became of it.
 	Reinitialized = pgmember.FolderVolume + "/reinitialized.json"
+	// Stopped is the last request to stop this member, and what became of it.
+	Stopped = pgmember.FolderVolume + "/fence.json"
 	// Socket is where the running member receives notes from the programs that Patroni and PostgreSQL call.
 	Socket = pgmember.FolderPrivate + "/member.sock"
 )

@@ -50,7 +50,7 @@ func run(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// A Leader is where the copy gets its data: a pod by the name in its certificate, and by its address, so that no DNS is asked.
+// A Leader is where the copy gets its data: a pod by the name in its certificate, and by its address, so that it needs no DNS.
 type Leader struct{ Host, Address string }
 
 // conninfo of a leader. Other pods have certificates of the same authority, so the name is checked as well.
