@@ -269,7 +269,9 @@ func TestRestoreHandsOver(t *testing.T) {
 		w := begin(t, true)
 		w.want(`{undo: nothing}`)
 		w.until(func() bool { return w.recordOf(1).State == apimembers.FenceWithdrawn })
-		w.until(func() bool { return w.fenceOf(1) == "" && w.remembers().Step == nil && w.selected(names.ReadWrite) == "orders-db" })
+		w.until(func() bool {
+			return w.fenceOf(1) == "" && w.remembers().Step == nil && w.selected(names.ReadWrite) == "orders-db"
+		})
 		if m := w.remembers(); m.Generation() != 1 || len(m.Done) > 0 {
 			t.Errorf("clients are switched, although the restore was withdrawn: %+v", m)
 		}
