@@ -295,7 +295,12 @@ func (p *plugin) databaseActs() []*cobra.Command {
 	}))
 	reinitialize.Flags().StringVar(&member, "member", "", "The standby")
 	_ = reinitialize.MarkFlagRequired("member")
-	for cmd, flag := range map[*cobra.Command]string{switchover: "to", reinitialize: "member"} {
+	fence := with(p.databaseAct("fence", "Keep a standby stopped, for a look at its data", func(d *v1alpha1.Database) (planned, error) {
+		return act.Fence(d, member, id("fence"))
+	}))
+	fence.Flags().StringVar(&member, "member", "", "The standby")
+	_ = fence.MarkFlagRequired("member")
+	for cmd, flag := range map[*cobra.Command]string{switchover: "to", reinitialize: "member", fence: "member"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, p.members)
 	}
 
@@ -308,6 +313,8 @@ func (p *plugin) databaseActs() []*cobra.Command {
 		p.databaseAct("wake", "Start a hibernated Database", act.Wake),
 		with(p.databaseAct("rotate", "Replace the logins of consumers", func(d *v1alpha1.Database) (planned, error) { return act.Rotate(d, id("rotate")) })),
 		reinitialize,
+		fence,
+		p.databaseAct("unfence", "Start a member again that is kept stopped", act.Unfence),
 	}
 }
 

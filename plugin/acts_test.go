@@ -95,6 +95,8 @@ var everyAct = map[string]struct {
 	"wake":         {object: orders, edit: func(spec, _ map[string]any) { spec["hibernated"] = true }, paths: []string{"spec.hibernated"}},
 	"rotate":       {object: orders, paths: []string{"spec.credentials.id"}},
 	"reinitialize": {object: orders, args: []string{"--member=orders-g2-b"}, paths: []string{"spec.reinitialize.id", "spec.reinitialize.member"}},
+	"fence":        {object: orders, args: []string{"--member=orders-g2-b"}, paths: []string{"spec.fence.id", "spec.fence.member"}},
+	"unfence":      {object: orders, edit: func(spec, _ map[string]any) { spec["fence"] = map[string]any{"id": "1", "member": "orders-g2-b"} }, paths: []string{"spec.fence.id", "spec.fence.member"}},
 }
 
 // fails puts the rollout where its revision was rolled back.

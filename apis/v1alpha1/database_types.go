@@ -286,6 +286,13 @@ type DatabaseSpec struct {
 	// +optional
 	Reinitialize *DatabaseReinitialize `json:"reinitialize,omitempty"`
 
+	// Fence keeps a standby stopped for as long as this field is there: its server ends, its volume stays as it is, and its
+	// pod runs, for a look at its data. The others continue, and the member is not promoted. Without the field it starts
+	// again and follows.
+	//
+	// +optional
+	Fence *DatabaseFence `json:"fence,omitempty"`
+
 	// Hibernated stops all members, the leader last, and keeps all data, Secrets and Services. Set back to false, the
 	// last leader starts first and the others follow. Default: false.
 	//

@@ -33,6 +33,9 @@ const basic = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi}`
 
 // A world is what a planner is asked about, and what becomes of its plans.
 type world struct {
+	// signals that every Topology reports.
+	signals []observev1alpha1.ActiveSignal
+
 	t       testing.TB
 	server  *composetest.Server
 	request compose.Request
@@ -43,6 +46,9 @@ type world struct {
 
 	// broken members do not start, for that reason.
 	broken map[string]string
+
+	// fences are what members report of a request to stop them.
+	fences map[string]*observev1alpha1.MemberFenceReport
 
 	// volumes that were there before.
 	volumes []string
@@ -285,7 +291,7 @@ func (w *world) start(o map[string]any) observev1alpha1.TopologyMember {
 		Cordoned: slices.Contains(w.cordoned, name),
 		Name:     name, State: observev1alpha1.MemberStreaming, Role: observev1alpha1.RoleSyncStandby, Ready: true, Lag: observev1alpha1.LagInSync,
 		Node: "node-" + name[len(name)-1:], Zone: name[len(name)-1:], Revision: revision, Disk: "Ok", VolumeSize: "50Gi", Version: "17.6",
-		PendingRestart: w.pending[name],
+		PendingRestart: w.pending[name], Fence: w.fences[name],
 	}
 	if size := w.sizes[name]; size != "" {
 		m.VolumeSize = size

@@ -45,6 +45,9 @@ const (
 // MemberReport is the report of a member about itself, in AnnotationMember.
 type MemberReport = members.Report
 
+// MemberFenceReport is what became of the last request to stop a member.
+type MemberFenceReport = members.MemberFenceReport
+
 // ReinitializeReport is what became of the last request to copy a member again.
 type ReinitializeReport = members.ReinitializeReport
 
@@ -304,6 +307,14 @@ type TopologyObservation struct {
 	// +optional
 	Volumes []string `json:"volumes,omitempty"`
 
+	// Signals to the Database that are in force, sorted by name.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Signals []ActiveSignal `json:"signals,omitempty"`
+
 	// Members by name: expected ones, and others that still exist.
 	//
 	// +listType=map
@@ -463,6 +474,11 @@ type TopologyMember struct {
 	//
 	// +optional
 	Reinitialize *ReinitializeReport `json:"reinitialize,omitempty"`
+
+	// Fence is what became of the last request to stop the member.
+	//
+	// +optional
+	Fence *MemberFenceReport `json:"fence,omitempty"`
 
 	// Reason is what blocks the member in one word, for instance ImagePullFailed, Unschedulable, CrashLooping or
 	// VolumeOfAnother.

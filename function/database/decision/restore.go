@@ -50,21 +50,6 @@ func keepsFor(s *facts.Cluster, step *memory.Step) time.Duration {
 	return keepOldFor
 }
 
-// Reference reports whether the spec still requests a step.
-func Reference(s *facts.Cluster, step *memory.Step) bool {
-	r := s.Spec.Restore
-	switch {
-	case step.IsUpgrade():
-		return s.IsUpgradeRequested(step)
-	case r == nil:
-		return false
-	case step.Kind == memory.StepUndo:
-		return r.Undo == step.ID
-	default:
-		return r.ID == step.ID && r.At == step.At && r.RestorePoint == step.RestorePoint
-	}
-}
-
 // restoreRequest of the spec, unless it was carried out or is under way.
 func (s *Decision) restoreRequest() *Restoring {
 	r := s.Spec.Restore
@@ -140,7 +125,7 @@ func restoreGate(s *facts.Cluster, at v1alpha1.Moment) maintenance.Gate {
 
 // SwitchGate is closed when clients cannot be switched to another generation now. Members are not stopped halfway through a change.
 func (s *Decision) SwitchGate(waiting xpv2.ConditionReason) maintenance.Gate {
-	switch g := maintenance.Frozen(s.Spec.Maintenance, s.Now); {
+	switch g := maintenance.Frozen(s.Spec.Maintenance, s.Signals.Hold(), s.Now); {
 	case g.Closed():
 		return g
 	case s.Asleep():

@@ -204,6 +204,13 @@ func TestDatabase(t *testing.T) {
 		"ReinitLeader":     {reason: "All others copy it.", act: reinitialize("orders-a"), status: running, err: "switch over first"},
 		"ReinitNobody":     {reason: "Names are known.", act: reinitialize("orders-z"), status: running, err: "use --member with one of orders-a, orders-b, orders-c"},
 		"ReinitBusy":       {reason: "One copy at a time is missing.", act: reinitialize("orders-c"), status: strings.Replace(running, "{phase", "{reinitialize: {id: i0, member: orders-b, outcome: Copying}, phase", 1), err: "member orders-b is being copied"},
+		"Fence":            {reason: "A standby by name.", act: fence("orders-c"), status: running, want: `{"spec":{"fence":{"id":"i1","member":"orders-c"}}}`, ask: true},
+		"FenceLeader":      {reason: "Clients would wait.", act: fence("orders-a"), status: running, err: "switch over first"},
+		"FenceNobody":      {reason: "Names are known.", act: fence("orders-z"), status: running, err: "use --member with one of orders-a, orders-b, orders-c"},
+		"FenceTwice":       {reason: "It is so.", act: fence("orders-b"), status: strings.Replace(running, "{phase", "{fence: {id: i0, member: orders-b, outcome: Stopped}, phase", 1), done: "member orders-b is stopped already"},
+		"FenceSecond":      {reason: "One at a time.", act: fence("orders-c"), status: strings.Replace(running, "{phase", "{fence: {id: i0, member: orders-b, outcome: Stopped}, phase", 1), err: "member orders-b is stopped"},
+		"Unfence":          {reason: "Nobody is interrupted.", act: Unfence, spec: `fence: {id: i0, member: orders-b}`, status: running, want: `{"spec":{"fence":null}}`},
+		"UnfenceNobody":    {reason: "It runs.", act: Unfence, status: running, done: "no member is kept stopped"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -240,6 +247,10 @@ func reinitialize(member string) func(*v1alpha1.Database) (ofDatabase, error) {
 	return func(d *v1alpha1.Database) (ofDatabase, error) { return Reinitialize(d, member, "i1") }
 }
 
+func fence(member string) func(*v1alpha1.Database) (ofDatabase, error) {
+	return func(d *v1alpha1.Database) (ofDatabase, error) { return Fence(d, member, "i1") }
+}
+
 // TestStopped: objects on which no edit has an effect are refused by every act.
 func TestStopped(t *testing.T) {
 	deleted := reco(t, bySteps, stepping)
@@ -273,6 +284,7 @@ func TestOutcome(t *testing.T) {
 	undone := plan(Undo(base(back), now))
 	turned := plan(Rotate(base(running), "i1"))
 	copied := plan(Reinitialize(base(running), "orders-c", "i1"))
+	stopped := plan(Fence(base(running), "orders-c", "i1"))
 	cases := []struct {
 		reason string
 		plan   ofDatabase
@@ -297,6 +309,8 @@ func TestOutcome(t *testing.T) {
 			Progress{Done: true, Message: "every Secret has its next login"},
 		},
 		{"A copy.", copied, `{reinitialize: {id: i1, member: orders-c, outcome: Copying}}`, Progress{Message: "Copying"}},
+		{"It stops.", stopped, `{fence: {id: i1, member: orders-c, outcome: Waiting, message: no leader}}`, Progress{Message: "Waiting: no leader"}},
+		{"It is stopped.", stopped, `{fence: {id: i1, member: orders-c, outcome: Stopped}}`, Progress{Done: true, Message: "Stopped"}},
 		{"Refused.", copied, `{reinitialize: {id: i1, member: orders-c, outcome: Refused, message: it leads}}`, Progress{Failed: true, Message: "Refused: it leads"}},
 	}
 	for _, tc := range cases {

@@ -511,3 +511,70 @@ func Reinitialize(d *v1alpha1.Database, member, id string) (ofDatabase, error) {
 		},
 	}, nil
 }
+
+// Fence keeps a standby stopped.
+func Fence(d *v1alpha1.Database, member, id string) (ofDatabase, error) {
+	if err := errors.Join(live(d, d.Status.ConditionedStatus), awake(d)); err != nil {
+		return ofDatabase{}, err
+	}
+	if !slices.Contains(memberNames(d), member) {
+		return ofDatabase{}, fmt.Errorf("there is no member %q: use --member with one of %s", member, strings.Join(memberNames(d), ", "))
+	}
+	if member == d.Status.Leader {
+		return ofDatabase{}, fmt.Errorf("member %s is the leader, and clients would wait for another one: switch over first", member)
+	}
+	if f := d.Status.Fence; f != nil && f.Outcome == members.FenceStopped {
+		if f.Member == member {
+			return ofDatabase{Done: fmt.Sprintf("member %s is stopped already", member)}, nil
+		}
+		return ofDatabase{}, fmt.Errorf("member %s is stopped: start it first, with unfence", f.Member)
+	}
+	words := []string{fmt.Sprintf("The server of member %s stops, and its data stays as it is, until unfence. It is not promoted meanwhile.", member)}
+	if c := d.Status.GetCondition(v1alpha1.TypeHighlyAvailable); c.Status != corev1.ConditionTrue {
+		words = append(words, "The Database is not highly available now: "+because(d, v1alpha1.TypeHighlyAvailable))
+	}
+
+	return ofDatabase{
+		Ask: true, Words: words,
+		Spec: map[string]any{"fence": map[string]any{"id": id, "member": member}},
+		Outcome: func(d *v1alpha1.Database) Progress {
+			f := d.Status.Fence
+			if f == nil || f.ID != id {
+				return Progress{Message: "the request has not been read yet"}
+			}
+			words := f.Outcome
+			if f.Message != "" {
+				words += ": " + f.Message
+			}
+
+			return Progress{
+				Done: f.Outcome == members.FenceStopped, Message: words,
+				Failed: f.Outcome == members.FenceRefused || f.Outcome == members.FenceSkipped,
+			}
+		},
+	}, nil
+}
+
+// Unfence starts the member again that is kept stopped.
+func Unfence(d *v1alpha1.Database) (ofDatabase, error) {
+	if err := live(d, d.Status.ConditionedStatus); err != nil {
+		return ofDatabase{}, err
+	}
+	f := d.Spec.Fence
+	if f == nil {
+		return ofDatabase{Done: "no member is kept stopped"}, nil
+	}
+
+	return ofDatabase{
+		Words: []string{fmt.Sprintf("Member %s starts again, and gets what it missed.", f.Member)},
+		Spec:  map[string]any{"fence": nil},
+		Outcome: func(d *v1alpha1.Database) Progress {
+			i := slices.IndexFunc(d.Status.Members, func(m v1alpha1.MemberStatus) bool { return m.Name == f.Member })
+
+			return Progress{
+				Done:    d.Status.Fence == nil && i >= 0 && d.Status.Members[i].State == "Streaming",
+				Message: fmt.Sprintf("member %s starts: %s", f.Member, because(d, v1alpha1.TypeHighlyAvailable)),
+			}
+		},
+	}, nil
+}

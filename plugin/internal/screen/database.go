@@ -89,6 +89,9 @@ func (v Database) Draw(columns int) []string {
 	if w := s.Reinitialize; w != nil {
 		p.pair("reinitialize", strings.TrimSpace(fmt.Sprintf("%s of %s: %s %s", w.ID, w.Member, w.Outcome, w.Message)))
 	}
+	if w := s.Fence; w != nil {
+		p.pair("fence", strings.TrimSpace(fmt.Sprintf("%s of %s: %s %s", w.ID, w.Member, w.Outcome, w.Message)))
+	}
 	p.blocks(s.Conditions)
 
 	return p.lines
