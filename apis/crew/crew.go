@@ -63,6 +63,8 @@ const (
 // Environment of a rank, besides the variables of torchrun: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR,
 // MASTER_PORT, TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_RUN_ID.
 const (
+	// EnvRun is the number of the run, from 1: what {run} in spec.onSuccess.register.source stands for.
+	EnvRun = "CAPSTAN_RUN"
 	// EnvAttempt is the number of the attempt, from 0.
 	EnvAttempt = "CAPSTAN_ATTEMPT"
 	// EnvResumeFrom is the path or URI of the checkpoint to begin with. Empty: from the beginning.
