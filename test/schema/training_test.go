@@ -29,6 +29,7 @@ func trainingsAccepted() map[string]map[string]any {
 		"TrainingWatched": trainingOf("a", `{image: x, args: [a], watch: {progress: "step (?P<step>\\d+)", nonFinite: Notify,
 			phases: {setup: 15m, step: 1h30m, checkpoint: 24h, finish: 1s}, faults: [{pattern: x, class: User}]}}`),
 		"TrainingWhole": trainingOf("a", `{image: x, args: [a], retry: {withoutProgress: 1, attempts: 1, runs: 0}, startWithin: 1m, deadline: 8760h,
+			schedule: {cron: "0 3 * * 1", timeZone: Europe/Berlin, concurrency: Replace, begin: NewestCheckpoint, startingDeadline: 24h},
 			gracePeriod: 1h, suspend: true, rerun: {id: 2026-11-26.1}, keepFinishedFor: 0s, queue: {name: research, priority: high},
 			onSuccess: {register: {model: fraud, source: "s3://models/{run}", alias: champion, config: ProviderConfig/mine}},
 			pod: {nodeSelector: {a: b}, volumes: [{name: d, emptyDir: {}}], securityContext: {runAsUser: 1}}, volumeMounts: [{name: d, mountPath: /d}],

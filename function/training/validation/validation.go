@@ -4,11 +4,13 @@
 package validation
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/function/placement"
 	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 	"github.com/capstan-dev/capstan/function/training/pods"
+	"github.com/capstan-dev/capstan/function/training/runs"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -36,6 +39,7 @@ func Spec(s v1alpha1.TrainingSpec, written map[string]any, settings inputv1alpha
 		volumes(s, settings.Algorithm.Pod.Volumes),
 		patterns(s),
 		environment(s),
+		schedule(s),
 	)
 }
 
@@ -146,6 +150,24 @@ func environment(s v1alpha1.TrainingSpec) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// schedule must name times that come.
+func schedule(s v1alpha1.TrainingSpec) field.ErrorList {
+	if s.Schedule == nil {
+		return nil
+	}
+	at, cron, zone := spec.Child("schedule"), s.Schedule.Cron, s.Schedule.TimeZone
+	switch times, err := runs.NewSchedule(cron, zone); {
+	case errors.Is(err, runs.ErrZone):
+		return field.ErrorList{field.Invalid(at.Child("timeZone"), zone, err.Error())}
+	case err != nil:
+		return field.ErrorList{field.Invalid(at.Child("cron"), cron, err.Error())}
+	case times.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero():
+		return field.ErrorList{field.Invalid(at.Child("cron"), cron, "names a day that never comes: choose another one")}
+	default:
+		return nil
+	}
 }
 
 // Allowed returns what a spec with its defaults asks for and the platform does not allow in the namespace. The lists of Algorithms hold,
