@@ -123,6 +123,8 @@ var trainingMistakes = []struct {
 	{`volumeMounts: [{name: d, mountPath: /a, subPath: ../a}]`, []string{"spec.volumeMounts[0].subPath: Invalid value: \"../a\": must be a relative path without the segment .."}},
 	{`onSuccess: {register: {model: m, source: "s3://a", alias: v1}}`, []string{"spec.onSuccess.register.alias: Invalid value: must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"}},
 	{`onSuccess: {register: {model: m, source: "s3://a", config: mlflow}}`, []string{"spec.onSuccess.register.config: Invalid value: \"mlflow\": must be ProviderConfig/NAME or ClusterProviderConfig/NAME, with at most 63 lower case letters, digits, - and . in NAME"}},
+	{`schedule: {cron: "0 3 * * 1", timeZone: "+2"}`, []string{"spec.schedule.timeZone: Invalid value: \"+2\": must be the name of a time zone, for instance Europe/Berlin"}},
+	{`schedule: {cron: "0 3 * * 1", startingDeadline: 25h}`, []string{"spec.schedule.startingDeadline: Invalid value: \"25h\": must be a time from 1m to 24h, for instance 1h"}},
 	{`gracePeriod: 2h`, []string{"spec.gracePeriod: Invalid value: \"2h\": must be a time from 1s to 1h, for instance 2m"}},
 	{`image: "a b"`, []string{"spec.image: Invalid value: \"a b\": must be an image reference: letters, digits and any of . _ - / : @ +"}},
 	{`podMetadata: {annotations: {"a b": c}}`, []string{"spec.podMetadata.annotations: Invalid value: keys must be annotation keys, for instance example.org/contact"}},
