@@ -42,7 +42,7 @@ func (p *pass) podsHealthy() xpv2.Condition {
 		return is(t, v1alpha1.ReasonFinished, "the Training has ended, and needs no pods")
 	case v1alpha1.TrainingSuspended:
 		return is(t, v1alpha1.ReasonStopped, "spec.suspend is set, and no pods are desired")
-	case v1alpha1.TrainingScheduled:
+	case v1alpha1.TrainingPending, v1alpha1.TrainingScheduled:
 		return is(t, v1alpha1.ReasonStopped, "no run has begun, and no pods are desired until then")
 	case v1alpha1.TrainingQueued:
 		return is(t, v1alpha1.ReasonStopped, "a queue has not admitted the run, and no pods are desired until then")
