@@ -184,7 +184,7 @@ func (l Ledger) later(run int32, revision, rerun string, cycle int32) Ledger {
 		Seq: l.Seq, Run: run, State: Active, Seen: true, Revision: revision, Rerun: rerun,
 		Lost: l.Lost, Best: l.Best, Resume: l.Resume, Cycle: l.Cycle, Former: l.Former, Agenda: l.Agenda, History: l.History,
 	}
-	if cycle > l.Cycle { // Checkpoints of a cycle before are not those of this one.
+	if cycle > l.Cycle { // A cycle has checkpoints of its own.
 		later.Cycle, later.Former, later.Resume = cycle, l.Cycle, ""
 	}
 	return later

@@ -95,7 +95,7 @@ type Agenda struct {
 	Why      string     `json:"why,omitempty"`
 }
 
-// miss a number of times, of which one is the newest.
+// miss a number of times. The newest of them is named.
 func (a *Agenda) miss(n int32, at time.Time, why string) {
 	if n > 0 {
 		a.Missed, a.MissedAt, a.Why = min(a.Missed+n, math.MaxInt32/2), &at, why

@@ -10,7 +10,7 @@ import (
 // File is the name of the file.
 const File = "model.json"
 
-// kind tells the file from others, which servers load, too.
+// kind distinguishes the file from others, which servers load, too.
 const kind = "demo-model"
 
 // A Model is what a training has learned.
