@@ -59,15 +59,17 @@ func (p *pass) onSchedule() *xpv2.Condition {
 		next = "the next run begins at " + at.Format(time.RFC3339)
 	}
 	a := p.ledger.Agenda
+	c := compose.True(t, v1alpha1.ReasonOnSchedule, next)
 	if a.Missed == 0 || a.MissedAt == nil {
-		return new(compose.True(t, v1alpha1.ReasonOnSchedule, next))
+		return &c
 	}
 	times := "1 time"
 	if a.Missed > 1 {
 		times = fmt.Sprintf("%d times", a.Missed)
 	}
-	return new(compose.False(t, v1alpha1.ReasonScheduleMissed, fmt.Sprintf("%s passed without a run, the last one at %s: %s. To train now, set another spec.rerun.id. Otherwise %s",
-		times, a.MissedAt.Format(time.RFC3339), a.Why, next)))
+	c = compose.False(t, v1alpha1.ReasonScheduleMissed, fmt.Sprintf("%s passed without a run, the last one at %s: %s. To train now, set another spec.rerun.id. Otherwise %s",
+		times, a.MissedAt.Format(time.RFC3339), a.Why, next))
+	return &c
 }
 
 // again is how a Training that has no run can train.

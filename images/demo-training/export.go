@@ -75,7 +75,8 @@ func account(folder string) (*s3.Client, error) {
 	values := map[string]string{}
 	for _, key := range []string{keyEndpoint, keyRegion, keyID, keySecret, keyAuthority} {
 		raw, err := os.ReadFile(filepath.Clean(filepath.Join(folder, key)))
-		if optional := key == keyRegion || key == keyAuthority; err != nil && !(optional && errors.Is(err, fs.ErrNotExist)) {
+		needed := key != keyRegion && key != keyAuthority
+		if err != nil && (needed || !errors.Is(err, fs.ErrNotExist)) {
 			return nil, fmt.Errorf("cannot read the account of the bucket: %w", err)
 		}
 		values[key] = string(raw)

@@ -25,9 +25,9 @@ type Model struct {
 }
 
 type file struct {
-	Kind string `json:"kind"`
-
 	Model
+
+	Kind string `json:"kind"`
 }
 
 // Write the content of the file.
