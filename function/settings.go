@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -198,6 +199,9 @@ func set(s *v1alpha1.Settings, ls ...leaf) error {
 	if err := checkDatabase(next.Database); err != nil {
 		return err
 	}
+	if err := checkTraining(next.Training); err != nil {
+		return err
+	}
 	if err := checkPage(next.Alerts.RunbookPage); err != nil {
 		return err
 	}
@@ -253,6 +257,26 @@ func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
 		}
 	}
 	return allow.CheckAlgorithms(a.Allowed)
+}
+
+// Bounds of a deadline, as the schema of a Training has them.
+const (
+	shortestDeadline = time.Minute
+	longestDeadline  = 8760 * time.Hour
+)
+
+// checkTraining settings with one new field.
+func checkTraining(t v1alpha1.TrainingSettings) error {
+	if n := t.MaxWorkers; n != nil && *n < 1 {
+		return errors.New("must be at least 1")
+	}
+	if n := t.MaxGPUs; n != nil && *n < 0 {
+		return errors.New("must be at least 0")
+	}
+	if d := t.MaxDeadline; d != nil && (d.Duration < shortestDeadline || d.Duration > longestDeadline) {
+		return errors.New("must be a time from 1m to 8760h")
+	}
+	return allow.CheckTrainings(t.Allowed)
 }
 
 // checkPage that alerts lead to.

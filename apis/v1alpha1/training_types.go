@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`,priority=1
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts.processes`,priority=1
 // +kubebuilder:printcolumn:name="Goodput",type=integer,JSONPath=`.status.goodputPercent`,priority=1
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.schedule.nextAt`,priority=1
 // +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.progress.eta`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,priority=1
@@ -199,6 +200,12 @@ type TrainingSpec struct {
 	// +optional
 	Rerun *TrainingRerun `json:"rerun,omitempty"`
 
+	// Schedule begins runs by the clock, for instance to train on new data every week. Then the first run begins at the first time of
+	// the schedule, or by rerun. A change takes effect at once. Default: none, and the first run begins at once.
+	//
+	// +optional
+	Schedule *TrainingSchedule `json:"schedule,omitempty"`
+
 	// KeepFinishedFor is how long the Job and its ended pods stay after the end, so that their logs can be read, from 0s to 8760h. The
 	// Training itself stays. A change takes effect at once. Default: 168h.
 	//
@@ -284,6 +291,76 @@ type TrainingRerun struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends, for instance a date"
 	// +kubebuilder:example="2026-11-26"
 	ID string `json:"id"`
+}
+
+// TrainingConcurrency is what happens when a run is active at a time of the schedule.
+//
+// +kubebuilder:validation:Enum=Forbid;Replace
+type TrainingConcurrency string
+
+// What happens when a run is active at a time of the schedule.
+const (
+	// ConcurrencyForbid leaves the time out.
+	ConcurrencyForbid TrainingConcurrency = "Forbid"
+	// ConcurrencyReplace ends the active run first.
+	ConcurrencyReplace TrainingConcurrency = "Replace"
+)
+
+// TrainingBegin is what a scheduled run begins with.
+//
+// +kubebuilder:validation:Enum=Empty;NewestCheckpoint
+type TrainingBegin string
+
+// What a scheduled run begins with.
+const (
+	// BeginEmpty: without a checkpoint.
+	BeginEmpty TrainingBegin = "Empty"
+	// BeginNewestCheckpoint: with the newest checkpoint of the run before.
+	BeginNewestCheckpoint TrainingBegin = "NewestCheckpoint"
+)
+
+// TrainingSchedule begins runs by the clock.
+type TrainingSchedule struct {
+	// Cron has five fields: minute, hour, day, month and weekday. A time that a change to summer time leaves out begins no run, and one that
+	// the change back repeats begins two.
+	//
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:example="0 3 * * 1"
+	Cron string `json:"cron"`
+
+	// TimeZone of cron: a name of the IANA time zone database. Default: UTC.
+	//
+	// +kubebuilder:default="UTC"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][-A-Za-z0-9_+/]*$')",message="must be the name of a time zone, for instance Europe/Berlin"
+	// +kubebuilder:example="Europe/Berlin"
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// Concurrency is what happens when a run is active at a time of the schedule. Forbid leaves the time out, Replace ends the active run
+	// first. Default: Forbid.
+	//
+	// +kubebuilder:default=Forbid
+	// +kubebuilder:example=Replace
+	// +optional
+	Concurrency TrainingConcurrency `json:"concurrency,omitempty"`
+
+	// Begin is what a scheduled run begins with. Empty: without a checkpoint, in a folder of its own below checkpoint.path. Then the folders
+	// of scheduled runs before the last one are deleted. NewestCheckpoint: with the newest checkpoint of the run before. Runs that follow a
+	// lost one begin with its newest checkpoint in both cases. Default: Empty.
+	//
+	// +kubebuilder:default=Empty
+	// +kubebuilder:example=NewestCheckpoint
+	// +optional
+	Begin TrainingBegin `json:"begin,omitempty"`
+
+	// StartingDeadline is how late a run can begin when Capstan was stopped at its time, from 1m to 24h. Later it is left out. Default: 1h.
+	//
+	// +kubebuilder:default="1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="must be a time from 1m to 24h, for instance 1h"
+	// +kubebuilder:example="6h"
+	// +optional
+	StartingDeadline *metav1.Duration `json:"startingDeadline,omitempty"`
 }
 
 // TrainingQueue is a queue of Kueue.

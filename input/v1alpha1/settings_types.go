@@ -30,6 +30,11 @@ type Settings struct {
 	// +optional
 	Database DatabaseSettings `json:"database,omitempty"`
 
+	// Training holds settings of the kind Training.
+	//
+	// +optional
+	Training TrainingSettings `json:"training,omitzero"`
+
 	// Alerts holds settings of the alerts of both kinds.
 	//
 	// +optional

@@ -88,7 +88,9 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/archive-fails":       "Suspended",
 		"database/bad-parameter":       "Degraded",
 		"experiment/ended":             "Healthy",
+		"training/canary":              "Healthy",
 		"training/failed":              "Degraded",
+		"training/not-allowed":         "Degraded",
 		"training/suspended":           "Suspended",
 		"algorithm/image-pull-failed":  "Degraded",
 		"database/hibernated":          "Suspended",
@@ -223,6 +225,7 @@ func cases() map[string]recorded {
 
 		"TrainingNew":          {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Training, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
 		"TrainingPending":      {"Nothing runs.", status("Training", "phase: Pending", synced, accepted, "Progressing=False/Pending: objects", creating), "Progressing", "objects"},
+		"TrainingScheduled":    {"It waits for its time, as the spec says.", status("Training", "phase: Scheduled", synced, accepted, "Progressing=False/Scheduled: no run has begun", "Succeeded=Unknown/NotFinished", ready), "Healthy", "no run has begun"},
 		"TrainingQueued":       {"A queue decides.", status("Training", "phase: Queued", synced, accepted, "Progressing=False/Queued: waits for a queue", creating), "Progressing", "waits for a queue"},
 		"TrainingStarting":     {"Pods start.", status("Training", "phase: Starting", synced, accepted, "Progressing=False/Starting: pods start", creating), "Progressing", "pods start"},
 		"TrainingRunning":      {"It lasts for days.", status("Training", "phase: Running", synced, accepted, "Progressing=True/Training: all ranks run", "Succeeded=Unknown/NotFinished", ready), "Healthy", "all ranks run"},
