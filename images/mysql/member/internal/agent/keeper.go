@@ -208,8 +208,9 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 		return soonAgain // what was seen last is good for a moment
 	}
 	stops := k.stops()
-	// A proof under way while the server stops would hold it up for a minute.
-	proven := (!stops || !l.Shut) && k.prove(ctx, l) && k.Unrecorded() == nil
+	// A proof under way while the server stops would hold it up for a minute. One whose seat is not recorded needs none: it was elected because
+	// there is no other one, and takes writes until clients are sent away.
+	proven := (!stops || !l.Shut) && k.Unrecorded() == nil && k.prove(ctx, l)
 	before := k.Seen()
 	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, l.Own().Queue)}
 	s.Standing = decision.Stand(l, proven, stops, s.Lag)
