@@ -60,6 +60,7 @@ type Repository interface {
 	Logs(ctx context.Context) ([]repository.Log, error)
 	SaveLog(ctx context.Context, path string, l repository.Log) error
 	ReadObject(ctx context.Context, name string, into any) (bool, error)
+	WriteObject(ctx context.Context, name string, value any) error
 	ChangeObject(ctx context.Context, name string, value any, change func() error) error
 }
 
