@@ -47,6 +47,8 @@ type Member struct {
 	Follows string
 	// Addresses reports that it lets members into its group that have an address there, and no name. A member of an earlier version does not.
 	Addresses bool
+	// Full reports that its volume has no room for what a leader writes.
+	Full bool
 }
 
 // ByName reports whether a group takes names only, because a member of an earlier version is in it.

@@ -43,6 +43,7 @@ type answer struct {
 	GroupName string `json:"groupName,omitempty"`
 	Follows   string `json:"follows,omitempty"`
 	Addresses bool   `json:"addresses,omitempty"`
+	Full      bool   `json:"full,omitempty"`
 }
 
 // Serve members of the scope with what this one says of itself, with a proof or without one, until the context ends.
@@ -69,7 +70,7 @@ func answers(scope string, own func(context.Context) decision.Member) http.Handl
 		defer cancel()
 		m := own(ctx)
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer{scope, m.State, m.Proven, m.Server, m.Has.String(), m.Group, m.GroupName, m.Follows, m.Addresses})
+		_ = json.NewEncoder(w).Encode(answer{scope, m.State, m.Proven, m.Server, m.Has.String(), m.Group, m.GroupName, m.Follows, m.Addresses, m.Full})
 	}
 }
 
@@ -128,6 +129,6 @@ func ask(ctx context.Context, scope, at, host string) (decision.Member, error) {
 		return decision.Member{}, err
 	}
 	return decision.Member{
-		State: a.State, Proven: a.Proven, Server: a.Server, Has: has, Group: a.Group, GroupName: a.GroupName, Follows: a.Follows, Addresses: a.Addresses,
+		State: a.State, Proven: a.Proven, Server: a.Server, Has: has, Group: a.Group, GroupName: a.GroupName, Follows: a.Follows, Addresses: a.Addresses, Full: a.Full,
 	}, nil
 }
