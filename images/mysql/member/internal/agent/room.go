@@ -18,8 +18,9 @@ import (
 const (
 	// leastRoom is what a server needs for what it writes next, in bytes.
 	leastRoom = 16 << 20
-	// fullFor is how long a leader has less before another member leads.
-	fullFor = 10 * time.Second
+	// fullFor is how long a leader has less before it hands over, and handLimit how long that may take.
+	fullFor   = 10 * time.Second
+	handLimit = 5 * time.Second
 )
 
 // full reports whether the volume has no room for what a server writes next.
@@ -46,7 +47,9 @@ func (k *Keeper) yield(ctx context.Context, l decision.Look) {
 		return
 	}
 	k.full = time.Time{}
-	k.log.Warn("the volume is full, so another member has to lead", "server", next)
+	k.log.Warn("the volume is full, handing over to a member that has room", "server", next)
+	ctx, cancel := context.WithTimeout(ctx, handLimit)
+	defer cancel()
 	if err := handover.Elect(ctx, k.server, next); err != nil {
 		// Nothing ends a commit that waits for room. The group has what it committed.
 		k.log.Warn("cannot hand over, killing the server", "error", err)
