@@ -86,11 +86,11 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	defer running.Kill()
 	p.Took, p.ReplayedTo = time.Since(begun), result.Last
 	t.Log.Info("restored", "backup", p.Backup, "took", p.Took.String())
-	if lost := archived.Minus(result.Set); !lost.Empty() && continuity.Same(archived, result.Set) {
-		return p, incomplete(fmt.Errorf("the archive had %s, and has it no more", lost))
-	}
 	if err := t.check(ctx, running); err != nil {
 		return p, frame.Because(ctx, err)
+	}
+	if lost := archived.Minus(result.Set); !lost.Empty() && continuity.Same(archived, result.Set) {
+		return p, incomplete(fmt.Errorf("the archive had %s, and has it no more", lost))
 	}
 	p.Assertions = len(t.Assertions)
 	return p, nil
