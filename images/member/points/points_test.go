@@ -5,7 +5,6 @@ package points
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -120,7 +119,7 @@ func TestName(t *testing.T) {
 				if before != nil {
 					before(f)
 				}
-				p.Name(t.Context(), slog.New(slog.NewTextHandler(io.Discard, nil)), Request{Path: "/o", Stanza: "orders-1", Name: tc.name, Facts: tc.facts}, f, f)
+				p.Name(t.Context(), slog.New(slog.DiscardHandler), Request{Path: "/o", Stanza: "orders-1", Name: tc.name, Facts: tc.facts}, f, f)
 			}
 			var names []string
 			for _, one := range f.there {

@@ -52,16 +52,21 @@ type Catalog interface {
 	Unreadable() error
 }
 
+// Objects beside the backups.
+type Objects interface {
+	ReadObject(ctx context.Context, name string, into any) (bool, error)
+	WriteObject(ctx context.Context, name string, value any) error
+	ChangeObject(ctx context.Context, name string, value any, change func() error) error
+}
+
 // A Repository that logs are brought to.
 type Repository interface {
 	Catalog
+	Objects
 
 	Claim(ctx context.Context, group, present string) error
 	Logs(ctx context.Context) ([]repository.Log, error)
 	SaveLog(ctx context.Context, path string, l repository.Log) error
-	ReadObject(ctx context.Context, name string, into any) (bool, error)
-	WriteObject(ctx context.Context, name string, value any) error
-	ChangeObject(ctx context.Context, name string, value any, change func() error) error
 }
 
 // A Keeper archives the binary logs of a member and reports how archive and backups are. Nothing else waits for it.
