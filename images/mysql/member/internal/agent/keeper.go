@@ -89,6 +89,8 @@ type Keeper struct {
 	filling  *Filling
 	existing existing.Backups
 	log      *slog.Logger
+	// full reports that the volume has no room for what a server writes next.
+	full func() bool
 	// away reports that the member has to leave its group, and to stay out of it.
 	away func() bool
 	// changed are called when something else is seen.
@@ -102,8 +104,6 @@ type Keeper struct {
 	// weight of the member in elections, as it was set last, or 0, and hosts are where other members were last, by name.
 	weight int
 	hosts  map[string]string
-	// full is since when the volume of this leader has no room; zero while it has, and for others.
-	full time.Time
 	// entering reports that it is about to begin or join a group. Others must not begin one meanwhile.
 	entering atomic.Bool
 	// looked and proved are when it last looked and had a proof, and alone since when the group has no majority; zero for never.
@@ -150,7 +150,7 @@ func (k *Keeper) Answer(ctx context.Context, proof bool) decision.Member {
 		return decision.Member{State: decision.Starting}
 	}
 	has, err := has(l)
-	m := decision.Member{State: decision.Grouped, Server: l.Server, Has: has, GroupName: l.GroupName, Follows: l.Leader(), Addresses: true, Full: full()}
+	m := decision.Member{State: decision.Grouped, Server: l.Server, Has: has, GroupName: l.GroupName, Follows: l.Leader(), Addresses: true, Full: k.full()}
 	switch own := l.Own(); {
 	case err != nil:
 		return decision.Member{State: decision.Starting}
@@ -308,7 +308,7 @@ func (k *Keeper) Unrecorded() *record.Seat {
 // weigh as much as others in elections, unless this member must not lead, or could not.
 func (k *Keeper) weigh(ctx context.Context) {
 	weight := mysql.WeightUsual
-	if k.Unrecorded() != nil || full() {
+	if k.Unrecorded() != nil || k.full() {
 		weight = mysql.WeightLast
 	}
 	if weight == k.weight {
