@@ -25,7 +25,9 @@ func TestCheck(t *testing.T) {
 		"None":    {"An empty repository is in nobody's way.", existing.Backup{}, nil, "", ""},
 		"Unknown": {"What is there may be of this name.", existing.Backup{}, errors.New("away"), members.ReasonWaitingForBucket, "the bucket has backups of this name: away"},
 		"There": {
-			"The Database would look like the one that was backed up.", existing.Backup{Stanza: "orders-1", Ended: time.Unix(0, 0)}, nil,
+			"The Database would look like the one that was backed up.",
+			existing.Backup{Stanza: "orders-1", Ended: time.Unix(0, 0)},
+			nil,
 			members.ReasonBackupsExist, "stanza orders-1, the last of 1970-01-01T00:00:00Z",
 		},
 	} {
