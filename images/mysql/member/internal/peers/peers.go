@@ -31,10 +31,10 @@ const (
 
 // An answer of a member.
 type answer struct {
+	decision.Member
+
 	// Scope of the member: its name alone could be another generation's.
 	Scope string `json:"scope"`
-
-	decision.Member
 }
 
 // Serve members of the scope with what this one says of itself, with a proof or without one, until the context ends.
@@ -59,7 +59,7 @@ func answers(scope string, own func(context.Context) decision.Member) http.Handl
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
-		a := answer{scope, own(ctx)}
+		a := answer{own(ctx), scope}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(a)
 	}

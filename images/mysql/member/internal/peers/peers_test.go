@@ -35,12 +35,12 @@ func TestAnswer(t *testing.T) {
 		if err := json.Unmarshal([]byte(tc.text), &got); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(answer{"orders-1", tc.want}, got, cmp.Comparer(func(a, b gtid.Set) bool { return a.String() == b.String() })); diff != "" {
+		if diff := cmp.Diff(answer{tc.want, "orders-1"}, got, cmp.Comparer(func(a, b gtid.Set) bool { return a.String() == b.String() })); diff != "" {
 			t.Errorf("%s: %s -want, +got:\n%s", name, tc.reason, diff)
 		}
 	}
-	raw, err := json.Marshal(answer{"orders-1", decision.Member{State: decision.Offline, Has: has}})
-	if want := `{"scope":"orders-1","state":"Offline","has":"` + group + `:1-7"}`; err != nil || string(raw) != want {
+	raw, err := json.Marshal(answer{decision.Member{State: decision.Offline, Has: has}, "orders-1"})
+	if want := `{"state":"Offline","has":"` + group + `:1-7","scope":"orders-1"}`; err != nil || string(raw) != want {
 		t.Errorf("An earlier version reads the same keys: %s, %v, want %s", raw, err, want)
 	}
 }
