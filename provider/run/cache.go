@@ -3,46 +3,27 @@
 package run
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-dev/capstan/apis/crew"
+	"github.com/capstan-dev/capstan/provider/internal/seen"
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// newCache holds the pods of Trainings, and of each what a Run looks at. It is a cache beside the one of mgr, which holds other pods.
+// newCache holds the pods of Trainings, and of each what a Run looks at.
 func newCache(mgr ctrl.Manager) (cache.Cache, error) {
-	ours, err := labels.NewRequirement(crew.LabelTraining, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("cannot select pods: %w", err)
-	}
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme:                      mgr.GetScheme(),
-		Mapper:                      mgr.GetRESTMapper(),
-		HTTPClient:                  mgr.GetHTTPClient(),
-		ReaderFailOnMissingInformer: true,
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Label: labels.NewSelector().Add(*ours), Transform: slim},
-		},
+	return seen.New(mgr, seen.Objects{
+		Kind: &corev1.Pod{}, Having: []string{crew.LabelTraining}, Slim: slim,
+		// A Run must not go through all pods of its namespace each time.
+		Index: map[string]client.IndexerFunc{byJob: jobOf},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the cache of pods: %w", err)
-	}
-	// A Run must not go through all pods of its namespace each time.
-	if err := c.IndexField(context.Background(), &corev1.Pod{}, byJob, jobOf); err != nil {
-		return nil, fmt.Errorf("cannot index pods by their Job: %w", err)
-	}
-	return c, nil
 }
 
 // byJob is the index of pods by their Job.
@@ -57,12 +38,9 @@ func slim(o any) (any, error) {
 		return o, nil
 	}
 	small := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
-			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
-			Labels:      kept(p.Labels, crew.LabelTraining, batchv1.JobNameLabel, batchv1.JobCompletionIndexAnnotation),
-			Annotations: kept(p.Annotations, batchv1.JobIndexFailureCountAnnotation, batchv1.JobIndexIgnoredFailureCountAnnotation),
-		},
+		ObjectMeta: seen.Meta(p,
+			[]string{crew.LabelTraining, batchv1.JobNameLabel, batchv1.JobCompletionIndexAnnotation},
+			[]string{batchv1.JobIndexFailureCountAnnotation, batchv1.JobIndexIgnoredFailureCountAnnotation}),
 		Spec: corev1.PodSpec{
 			NodeName: p.Spec.NodeName, HostNetwork: p.Spec.HostNetwork,
 			InitContainers: each(p.Spec.InitContainers, slimContainer), Containers: each(p.Spec.Containers, slimContainer),
@@ -73,6 +51,7 @@ func slim(o any) (any, error) {
 			InitContainerStatuses: each(p.Status.InitContainerStatuses, slimStatus), ContainerStatuses: each(p.Status.ContainerStatuses, slimStatus),
 		},
 	}
+	small.CreationTimestamp = p.CreationTimestamp
 	if owner := metav1.GetControllerOf(p); owner != nil {
 		small.OwnerReferences = []metav1.OwnerReference{{Kind: owner.Kind, Name: owner.Name, Controller: owner.Controller}}
 	}
@@ -82,17 +61,6 @@ func slim(o any) (any, error) {
 		}
 	}
 	return small, nil
-}
-
-// kept are the entries with these keys.
-func kept(all map[string]string, keys ...string) map[string]string {
-	out := map[string]string{}
-	for _, k := range keys {
-		if v, ok := all[k]; ok {
-			out[k] = v
-		}
-	}
-	return out
 }
 
 func each[T any](in []T, one func(T) T) []T {
