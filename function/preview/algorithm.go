@@ -24,7 +24,7 @@ var algorithmFields = []string{
 }
 
 // algorithm that is the copy of one with a spec.
-func (f *facts) algorithm(base map[string]any) compose.Named {
+func (f *facts) algorithm(base map[string]any) *compose.Manifest[map[string]any] {
 	a, spec := f.spec.Algorithm, chosen(base, algorithmFields)
 	replicas := int64(1)
 	if a.Replicas != nil {

@@ -24,7 +24,7 @@ var databaseFields = []string{
 const defaultConsumer = "app"
 
 // database that is the copy of one with a spec. What cannot change once it exists stays as it is, also when the original changes it.
-func (f *facts) database(base map[string]any) compose.Named {
+func (f *facts) database(base map[string]any) *compose.Manifest[map[string]any] {
 	p, spec := f.spec.Database, chosen(base, databaseFields)
 	spec["replicas"] = int64(1)
 	if p.Replicas != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -157,5 +158,12 @@ func (f *facts) isReady(resource string) bool {
 	return o != nil && ready(o)
 }
 
-// ready reports whether an Algorithm or a Database is.
-func ready(o compose.Object) bool { return compose.IsTrue(o.Map(), xpv2.TypeReady) }
+// ready reports whether an Algorithm or a Database is, and runs as its latest spec describes: while a new revision starts, an Algorithm is
+// ready with the one before.
+func ready(o compose.Object) bool {
+	m := o.Map()
+	c := compose.Condition(m, string(xpv2.TypeReady))
+	generation := compose.Number(m, 0, "metadata", "generation")
+	return compose.Text(c, "status") == string(corev1.ConditionTrue) && compose.Number(c, generation, "observedGeneration") >= generation &&
+		compose.Text(compose.Condition(m, string(v1alpha1.TypeUpdated)), "status") != string(corev1.ConditionFalse)
+}

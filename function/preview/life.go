@@ -36,8 +36,8 @@ func (f *facts) lives() life {
 	l := life{until: f.deadline()}
 	same := f.before.ExpiresAt != nil && f.before.ExpiresAt.Time.Equal(l.until)
 	l.expired = !f.Now.Before(l.until) || f.before.ExpiredAt != nil && same
-	if l.expired || f.before.ExpiredAt != nil {
-		l.rests = len(f.Observed) > 0 && (l.expired || f.before.Phase == v1alpha1.PreviewExpiring) || f.rest()
+	if l.expired || f.before.Phase == v1alpha1.PreviewExpiring {
+		l.rests = len(f.Observed) > 0 || f.rest()
 	}
 	return l
 }

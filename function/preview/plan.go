@@ -6,6 +6,9 @@
 package preview
 
 import (
+	"bytes"
+	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -31,8 +34,8 @@ type pass struct {
 type copied struct {
 	copyOf
 	verdict verdict
-	// waits for another copy, which has to be ready first.
-	waits bool
+	// ready reports that it runs as it is desired now.
+	ready bool
 }
 
 // Plan one Preview. It errs only for a composite resource that has no name or namespace; every mistake that a user can make becomes a
@@ -73,14 +76,18 @@ func (p *pass) compose(d *compose.Draft) []copied {
 		live := p.Observed[c.resource]
 		switch {
 		case !made.verdict.allowed:
+			made.ready = p.isReady(c.resource)
 			d.Keep(c.resource)
 		case live == nil && c.resource == Algorithm && p.spec.Database != nil && !p.isReady(Database):
 			// Its pods would fail until the Secrets of the Database exist.
-			made.waits = true
 		case c.resource == Algorithm:
-			d.Require(c.resource, p.algorithm(made.verdict.base))
+			o := p.algorithm(made.verdict.base)
+			made.ready = p.isReady(c.resource) && applied(live, o.Spec)
+			d.Require(c.resource, o)
 		default:
-			d.Require(c.resource, p.database(made.verdict.base))
+			o := p.database(made.verdict.base)
+			made.ready = p.isReady(c.resource) && applied(live, o.Spec)
+			d.Require(c.resource, o)
 		}
 		copies = append(copies, made)
 	}
@@ -92,12 +99,24 @@ func (p *pass) ready() bool {
 	if p.over() || len(p.problems) > 0 {
 		return false
 	}
-	for _, c := range p.copies {
-		if !p.isReady(c.resource) {
+	return !slices.ContainsFunc(p.copies, func(c copied) bool { return !c.ready })
+}
+
+// applied reports whether a copy has what a Preview can change. Until it does, it is ready as it was before the edit.
+func applied(live compose.Object, desired map[string]any) bool {
+	for _, field := range []string{"image", "replicas", "args", "env", "storage"} {
+		if want, ok := desired[field]; ok && !sameJSON(want, live.Field("spec", field)) {
 			return false
 		}
 	}
 	return true
+}
+
+// sameJSON reports whether two values are the same as JSON.
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // requires the originals while the Preview lives, and what it was made of until that is gone.

@@ -55,9 +55,12 @@ func (p *pass) asleep() bool {
 func (p *pass) status(d *compose.Draft) v1alpha1.PreviewStatus {
 	st := v1alpha1.PreviewStatus{Phase: p.phase(), ExpiresAt: &metav1.Time{Time: p.until}, Withheld: d.Withheld()}
 	if p.over() {
-		st.ExpiredAt = p.before.ExpiredAt
-		if st.ExpiredAt == nil {
-			st.ExpiredAt = &metav1.Time{Time: p.Now}
+		// It is about this deadline: for a later one the Preview has not expired.
+		if p.expired {
+			st.ExpiredAt = p.before.ExpiredAt
+			if st.ExpiredAt == nil {
+				st.ExpiredAt = &metav1.Time{Time: p.Now}
+			}
 		}
 		state := v1alpha1.CopyRemoving
 		if st.Phase == v1alpha1.PreviewExpired {
@@ -75,7 +78,7 @@ func (p *pass) status(d *compose.Draft) v1alpha1.PreviewStatus {
 	}
 	for _, c := range p.copies {
 		st.Copies = append(st.Copies, v1alpha1.PreviewCopy{
-			Kind: c.kind.Kind, Name: c.name, Of: c.of, Image: p.image(c.resource), State: p.state(c.resource),
+			Kind: c.kind.Kind, Name: c.name, Of: c.of, Image: p.image(c.resource), State: p.state(c),
 		})
 	}
 	st.URL = p.url()
@@ -104,13 +107,13 @@ func (p *pass) image(resource string) string {
 	}
 }
 
-func (p *pass) state(resource string) v1alpha1.PreviewCopyState {
+func (p *pass) state(c copied) v1alpha1.PreviewCopyState {
 	switch {
-	case p.Observed[resource] == nil:
+	case p.Observed[c.resource] == nil:
 		return v1alpha1.CopyWaiting
-	case !p.isReady(resource):
+	case !c.ready:
 		return v1alpha1.CopyStarting
-	case resource == Algorithm && p.asleep():
+	case c.resource == Algorithm && p.asleep():
 		return v1alpha1.CopyAsleep
 	default:
 		return v1alpha1.CopyReady
@@ -197,7 +200,7 @@ func (p *pass) previewReady() xpv2.Condition {
 	for _, c := range p.copies {
 		o := p.Observed[c.resource]
 		switch {
-		case p.isReady(c.resource):
+		case c.ready:
 		case !c.verdict.allowed && o == nil:
 			return compose.False(t, v1alpha1.ReasonNothingMade, "nothing is made while an original cannot be copied: see the condition BaseAllowed")
 		case o == nil:
