@@ -44,7 +44,7 @@ func TestTexts(t *testing.T) {
 	var mutex sync.Mutex
 	tried, used := map[string]bool{}, map[string]bool{}
 	t.Run("Kinds", func(t *testing.T) {
-		for _, kind := range []string{"Algorithm", "Database", "Experiment", "Training"} {
+		for _, kind := range []string{"Algorithm", "Database", "Experiment", "Preview", "Training"} {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
 				f := newFunction(kinds(), func() time.Time { return now })

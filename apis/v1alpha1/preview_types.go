@@ -283,7 +283,7 @@ type PreviewStatus struct {
 	// +listType=map
 	// +listMapKey=consumer
 	// +optional
-	ConnectionSecrets []ConnectionSecret `json:"connectionSecrets,omitempty"`
+	ConnectionSecrets []PreviewSecret `json:"connectionSecrets,omitempty"`
 
 	// Withheld objects were refused by the API server. Each is left out for a minute, and then tried again.
 	//
@@ -332,4 +332,16 @@ type PreviewCopy struct {
 
 	// State: Waiting, Starting, Ready, Asleep, Removing or Removed.
 	State PreviewCopyState `json:"state"`
+}
+
+// PreviewSecret has everything to connect to the Database of a Preview.
+type PreviewSecret struct {
+	// Consumer that connects with it.
+	Consumer string `json:"consumer"`
+
+	// Secret of this namespace.
+	Secret string `json:"secret"`
+
+	// Ready reports whether the consumer can log in.
+	Ready bool `json:"ready"`
 }

@@ -87,9 +87,6 @@ func (p *pass) status(d *compose.Draft) v1alpha1.PreviewStatus {
 		if err != nil || json.Unmarshal(raw, &st.ConnectionSecrets) != nil {
 			st.ConnectionSecrets = nil // Only the planner of Databases writes it.
 		}
-		for i, s := range st.ConnectionSecrets {
-			st.ConnectionSecrets[i] = v1alpha1.ConnectionSecret{Consumer: s.Consumer, Secret: s.Secret, Ready: s.Ready}
-		}
 	}
 	return st
 }
