@@ -243,6 +243,11 @@ func (d document) planned(t *testing.T, f *Function, text map[string]any) (map[s
 		Observed:          &fnv1.State{Composite: resourceOf(xr), Resources: d.observed},
 		RequiredResources: map[string]*fnv1.Resources{requiredSettings: {}, requiredKinds: reported(served)},
 	}
+	if text["kind"] == "Preview" {
+		for _, o := range yamlOf(t, "../examples/preview/both/required/originals.yaml") { // What it copies.
+			req.RequiredResources["base-"+strings.ToLower(compose.Text(o, "kind"))] = &fnv1.Resources{Items: []*fnv1.Resource{resourceOf(o)}}
+		}
+	}
 	objects := map[string]map[string]any{}
 	if text["kind"] == xr["kind"] {
 		return objects, composes(t, f, req, objects)
