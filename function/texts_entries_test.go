@@ -94,7 +94,6 @@ func texts() map[string]*entry {
 		"Preview.spec.algorithm.args[]":                                     to("Algorithm.spec.args[]"),
 		"Preview.spec.algorithm.env[].value":                                to("Algorithm.spec.env[].value"),
 		"Preview.spec.algorithm.image":                                      to("Algorithm.spec.image"),
-		"Preview.spec.expiresAt":                                            {nowhere: "It has to be a time."},
 		"Preview.spec.owner":                                                {nowhere: "It is shown in a column."},
 		"Training.spec.args[]":                                              to(inJobArgs),
 		"Training.spec.command[]":                                           to(inJobArgs),

@@ -69,7 +69,7 @@ func (p *plugin) preview() *cobra.Command {
 	flags.StringVar(&w.data, "data", string(v1alpha1.PreviewLatest), "Data of the copy: Empty or LatestBackup")
 	flags.StringVar(&w.at, "at", "", "Moment of the data, such as 2026-11-26T08:59:00Z, instead of --data")
 	flags.StringVar(&w.storage, "storage", "", "Size of the volume of the copy. Default: the original's")
-	flags.StringVar(&w.owner, "owner", "", "Whom to ask about it")
+	flags.StringVar(&w.owner, "owner", "", "The person to ask about it")
 	flags.StringVar(&w.ttl, "ttl", "", "How long it lives from its creation. Default: 48h, or less where the platform says so")
 	flags.StringVar(&w.idleAfter, "idle-after", "", "Let the Algorithm sleep after that time without a request")
 	flags.BoolVar(&w.remove, "delete", false, "Delete the Preview, and wait until its copies are gone")

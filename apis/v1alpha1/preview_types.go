@@ -65,7 +65,7 @@ type PreviewList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.idleAfter) || has(self.algorithm)",fieldPath=".idleAfter",message="needs algorithm, because only its requests are counted: remove idleAfter, or set algorithm"
 // +kubebuilder:validation:XValidation:rule="!has(self.database) || !has(oldSelf.database) || self.database.of == oldSelf.database.of && self.database.data == oldSelf.database.data && (has(self.database.at) ? self.database.at : ”) == (has(oldSelf.database.at) ? oldSelf.database.at : ”)",fieldPath=".database",message="of, data and at cannot be changed, because data is copied once: make another Preview"
 type PreviewSpec struct {
-	// Owner is whom to ask about the Preview, for instance the author of the pull request. Default: nobody.
+	// Owner is whom to ask about the Preview, for instance the author of the pull request. Default: none.
 	//
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must not have control characters"

@@ -90,7 +90,7 @@ func isCheck(v any) bool {
 	return !slices.Contains([]string{"requests", "failures", "in-flight"}, compose.Text(asMap(v), "name"))
 }
 
-// overridden variables: those of the Preview replace others of the same name.
+// overridden variables: variables of the Preview replace others of the same name.
 func overridden(env []any, by []v1alpha1.EnvVar) []any {
 	out := slices.DeleteFunc(slices.Clone(env), func(v any) bool {
 		return slices.ContainsFunc(by, func(e v1alpha1.EnvVar) bool { return e.Name == compose.Text(asMap(v), "name") })

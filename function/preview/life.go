@@ -20,7 +20,7 @@ type life struct {
 	// until is when the time is up.
 	until time.Time
 
-	// expired reports that the time is up. It stays so for the same deadline, whatever a clock says later.
+	// expired reports that the time is up. It stays so for the same deadline, also when a clock goes back.
 	expired bool
 
 	// rests reports that something of the Preview still exists, although its time is or was up.
@@ -31,7 +31,7 @@ type life struct {
 // data must not be taken for what is copied again.
 func (l life) over() bool { return l.expired || l.rests }
 
-// lives tells how long a Preview lives.
+// lives returns how long a Preview lives.
 func (f *facts) lives() life {
 	l := life{until: f.deadline()}
 	same := f.before.ExpiresAt != nil && f.before.ExpiresAt.Time.Equal(l.until)

@@ -127,7 +127,7 @@ func (p *pass) url() string {
 		return cmp.Or(p.Settings.Preview.Scheme, usualScheme) + "://" + strings.TrimSuffix(route, "/")
 	}
 	if compose.Map(o.Map(), "spec", "route") != nil {
-		return "" // nobody reaches it there yet
+		return "" // no client reaches it there yet
 	}
 	return compose.TextOf(o, "status", "endpoint")
 }
@@ -209,7 +209,7 @@ func (p *pass) previewReady() xpv2.Condition {
 	return compose.False(t, v1alpha1.ReasonCopyNotReady, "copies are being created")
 }
 
-// causes are conditions of an Algorithm and a Database that say why it is not ready, the most telling first.
+// causes are conditions of an Algorithm and a Database that say why it is not ready, the first cause first.
 var causes = []xpv2.ConditionType{v1alpha1.TypeAccepted, v1alpha1.TypeComposed, v1alpha1.TypePodsHealthy, v1alpha1.TypeRouteAccepted, v1alpha1.TypeAvailable}
 
 // why a copy is not ready, by its first condition that is False.
@@ -231,7 +231,7 @@ func (p *pass) expiry() xpv2.Condition {
 	case p.expired && p.rests:
 		return compose.True(t, v1alpha1.ReasonTimeUp, fmt.Sprintf("the time was up at %s, and the copies are being removed with their data", at))
 	case p.expired:
-		return compose.True(t, v1alpha1.ReasonTimeUp, fmt.Sprintf("the time was up at %s, and the copies do not exist any more. This object is the record: delete it when nobody needs it", at))
+		return compose.True(t, v1alpha1.ReasonTimeUp, fmt.Sprintf("the time was up at %s, and the copies do not exist any more. This object is the record: delete it when it is no longer needed", at))
 	case p.rests:
 		return compose.False(t, v1alpha1.ReasonNotExpired, fmt.Sprintf("the Preview is extended to %s, and begins again when the former copies are removed", at))
 	default:

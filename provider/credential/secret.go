@@ -46,7 +46,7 @@ func belongs(s *corev1.Secret, cr *v1alpha1.Credential) bool {
 func errStranger(s *corev1.Secret, cr *v1alpha1.Credential) error {
 	if preview := cr.GetLabels()[apisv1alpha1.LabelPreview]; preview != "" {
 		return fmt.Errorf("secret %q exists and is not the one of Preview %q, which would delete it: give the Preview another name, or, "+
-			"if nobody needs the Secret, annotate it with capstan.dev/release=%s and delete it", s.GetName(), preview, s.GetName())
+			"if no client needs the Secret, annotate it with capstan.dev/release=%s and delete it", s.GetName(), preview, s.GetName())
 	}
 	return fmt.Errorf("secret %q exists and is not the one of Credential %q, nothing was changed: "+
 		"choose another name for the Credential, or, if the Secret is meant to become its own, label it %s=%s",

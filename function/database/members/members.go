@@ -88,7 +88,7 @@ func MissingFor(s *facts.Cluster, isMemoryPending bool) *facts.Awaited {
 	if former := podinputs.Former(s); len(former) > 0 {
 		return &facts.Awaited{Reason: v1alpha1.ReasonVolumesExist, Message: fmt.Sprintf(
 			"there are volumes of an earlier Database of this name, of members %s, and a Preview uses and deletes no data but its own: give the Preview another name, "+
-				"or release these volumes and delete them, if nobody needs their data", strings.Join(former, ", "))}
+				"or release these volumes and delete them, if no team needs their data", strings.Join(former, ", "))}
 	}
 	for _, c := range certificates.Awaited(s) {
 		switch o := s.Observed[c.Resource]; {

@@ -81,7 +81,7 @@ func recorded(s *facts.Cluster) engine.Recorded {
 	return s.Engine.Recorded(files)
 }
 
-// Former volumes keep a Preview from making members: those of an earlier Database of the same name, whose data it would use and delete. Of
+// Former volumes keep a Preview from making members: volumes of an earlier Database of the same name, whose data it would use and delete. Of
 // any other Database there are none, because it takes its volumes back.
 func Former(s *facts.Cluster) []string {
 	if s.Preview == "" || len(s.Sets) > 0 || recorded(s).Volumes != nil {
