@@ -63,7 +63,7 @@ type PreviewList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.algorithm) || has(self.database)",message="algorithm, database: set at least one, otherwise there is nothing to preview"
 // +kubebuilder:validation:XValidation:rule="!(has(self.ttl) && has(self.expiresAt))",fieldPath=".ttl",message="set ttl or expiresAt, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.idleAfter) || has(self.algorithm)",fieldPath=".idleAfter",message="needs algorithm, because only its requests are counted: remove idleAfter, or set algorithm"
-// +kubebuilder:validation:XValidation:rule="!has(self.database) || !has(oldSelf.database) || self.database.of == oldSelf.database.of && self.database.data == oldSelf.database.data && (has(self.database.at) ? self.database.at : ”) == (has(oldSelf.database.at) ? oldSelf.database.at : ”)",fieldPath=".database",message="of, data and at cannot be changed, because data is copied once: make another Preview"
+// +kubebuilder:validation:XValidation:rule="!has(self.database) || !has(oldSelf.database) || self.database.of == oldSelf.database.of && self.database.data == oldSelf.database.data && has(self.database.at) == has(oldSelf.database.at) && (!has(self.database.at) || self.database.at == oldSelf.database.at)",fieldPath=".database",message="of, data and at cannot be changed, because data is copied once: make another Preview"
 type PreviewSpec struct {
 	// Owner is whom to ask about the Preview, for instance the author of the pull request. Default: none.
 	//

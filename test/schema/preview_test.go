@@ -67,3 +67,25 @@ func TestPreviews(t *testing.T) {
 	}
 	a.refuses(t, previewXRD, all)
 }
+
+// TestPreviewKeepsItsData: it is copied once. What a Preview lacked may be added.
+func TestPreviewKeepsItsData(t *testing.T) {
+	const copied = `{algorithm: {of: reco}, database: {of: orders-db, data: Moment, at: "2026-11-21T08:59:00Z"}}`
+	const kept = "spec.database: Invalid value: of, data and at cannot be changed, because data is copied once: make another Preview"
+	a := newAdmission(t, readXRD(t, previewXRD))
+	for after, want := range map[string]string{
+		`{algorithm: {of: shop, image: x}, ttl: 96h, database: {of: orders-db, data: Moment, at: "2026-11-21T08:59:00Z", storage: 2Gi}}`: "",
+		`{algorithm: {of: reco}}`: "",
+		`{database: {of: other-db, data: Moment, at: "2026-11-21T08:59:00Z"}}`:  kept,
+		`{database: {of: orders-db, data: LatestBackup}}`:                       kept,
+		`{database: {of: orders-db, data: Moment, at: "2026-11-21T09:59:00Z"}}`: kept,
+	} {
+		before, errs := a.create(t, previewOf("a", copied))
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if got := strings.Join(a.update(t, before, previewOf("a", after)), "\n"); got != want {
+			t.Errorf("%s: want %q, got %q", after, want, got)
+		}
+	}
+}
