@@ -145,10 +145,10 @@ func (p *pass) ttl(d *compose.Draft) time.Duration {
 		pace = compose.Waiting
 	}
 	if compose.Unheard(p.Request) {
-		pace = min(compose.Following, max(pace, compose.Following))
+		pace = max(pace, compose.Following)
 	}
 	if d.Waits() {
-		pace = compose.Asking
+		pace = max(pace, compose.Asking)
 	}
 	deadlines := d.Deadlines()
 	if !p.expired {
