@@ -223,6 +223,23 @@ func TestUnusableSettings(t *testing.T) {
 	}
 }
 
+// TestEditThatIsNotAccepted does not extend it.
+func TestEditThatIsNotAccepted(t *testing.T) {
+	w := newWorld(t, usualSpec)
+	w.settings.Preview.MaxTTL = &metav1.Duration{Duration: 48 * time.Hour}
+	w.settle()
+	w.edit(`{ttl: 72h}`)
+	w.settle()
+	if w.composed[Database] == nil || compose.Text(w.status, "expiresAt") != "2026-11-21T12:00:00Z" {
+		t.Errorf("want the copy and the time of before, got %v", w.status)
+	}
+	w.now = begin.Add(24 * time.Hour)
+	w.settle()
+	if len(w.composed) != 0 {
+		t.Error("the time that was accepted last is up")
+	}
+}
+
 // TestCopies compares the specs of copies with what they should be.
 func TestCopies(t *testing.T) {
 	cases := map[string]struct {
