@@ -205,6 +205,9 @@ func set(s *v1alpha1.Settings, ls ...leaf) error {
 	if err := checkPage(next.Alerts.RunbookPage); err != nil {
 		return err
 	}
+	if err := checkPreview(next.Preview); err != nil {
+		return err
+	}
 	*s = *next
 	return nil
 }
@@ -287,6 +290,23 @@ func checkPage(page string) error {
 	}
 	return nil
 }
+
+// checkPreview checks settings with one new field.
+func checkPreview(p v1alpha1.PreviewSettings) error {
+	if errs := validation.IsDNS1123Subdomain(p.Domain); p.Domain != "" && len(errs) > 0 {
+		return errors.New(strings.Join(errs, ", and "))
+	}
+	if p.Scheme != "" && p.Scheme != "http" && p.Scheme != "https" {
+		return errors.New("must be http or https")
+	}
+	if p.MaxTTL != nil && p.MaxTTL.Duration < shortestPreview {
+		return errors.New("must be at least 5m, the shortest spec.ttl of a Preview")
+	}
+	return nil
+}
+
+// shortestPreview is the lowest spec.ttl of a Preview.
+const shortestPreview = 5 * time.Minute
 
 func checkImage(image string) error {
 	if image == "" || strings.ContainsFunc(image, func(r rune) bool { return r <= ' ' }) {

@@ -691,3 +691,24 @@ func TestSettingsOfTraining(t *testing.T) {
 		})
 	}
 }
+
+func TestPreviewSettings(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		data   map[string]any
+		want   string
+	}{
+		"Usual":     {"What can be used is used.", map[string]any{"domain": "preview.example.org", "scheme": "http", "maxTTL": "168h"}, ""},
+		"Domain":    {"It is a part of host names.", map[string]any{"domain": "https://example.org"}, `preview.domain: cannot use "https://example.org"`},
+		"Scheme":    {"It is one of two.", map[string]any{"scheme": "ftp"}, `preview.scheme: cannot use "ftp": must be http or https`},
+		"Too short": {"A Preview could not have any ttl.", map[string]any{"maxTTL": "1m"}, `preview.maxTTL: cannot use "1m": must be at least 5m, the shortest spec.ttl of a Preview`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := settingsOf(received(t, request(environment(map[string]any{"preview": tc.data}))))
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s want %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}

@@ -88,6 +88,10 @@ func texts() map[string]*entry {
 		"Database.spec.maintenance.hooks.before[].sql.statement":            to(inJobVariable),
 		"Database.spec.podMetadata.annotations{}":                           {nowhere: "It goes to the pods of members, as if the author created them, once the Database has an identity. Keys of Capstan are refused."},
 		"Database.spec.switchover.to":                                       {nowhere: "It is compared with the names of members."},
+		"Preview.spec.algorithm.args[]":                                     to("Algorithm.spec.args[]"),
+		"Preview.spec.algorithm.env[].value":                                to("Algorithm.spec.env[].value"),
+		"Preview.spec.algorithm.image":                                      to("Algorithm.spec.image"),
+		"Preview.spec.owner":                                                {nowhere: "It is shown in a column."},
 		"Training.spec.args[]":                                              to(inJobArgs),
 		"Training.spec.command[]":                                           to(inJobArgs),
 		"Training.spec.checkpoint.complete":                                 to(inPlan + ".checkpoints.complete"),
@@ -146,6 +150,7 @@ func meanings(t *testing.T) map[string]meaning {
 	t.Helper()
 	own := meaning{harmless: "It is for the author's own container."}
 	image := meaning{harmless: "The kubelet pulls it with the Secrets of the author's namespace, or reports that it cannot."}
+	const copied = "It is as if the author created the Algorithm, whose texts this test attacks."
 	probe := meaning{harmless: "A request goes to the author's own pod.", check: path}
 	all := map[string]meaning{
 		inArgs:        {harmless: own.harmless, expands: true},
@@ -171,6 +176,9 @@ func meanings(t *testing.T) map[string]meaning {
 		"ResourceClaimTemplate.spec.spec.devices.requests[].exactly.selectors[].cel.expression": {
 			harmless: "It selects among the devices of a class, with the class's own selectors beside it. The API server compiles it.",
 		},
+		"Algorithm.spec.args[]":            {harmless: copied},
+		"Algorithm.spec.env[].value":       {harmless: copied},
+		"Algorithm.spec.image":             {harmless: copied},
 		inJobArgs:                          {harmless: own.harmless, expands: true},
 		inJobMount:                         {harmless: "It is a folder in the author's own container. The runtime resolves it within the container's file system."},
 		inJobSubPath:                       {harmless: "The kubelet resolves it within the volume."},

@@ -35,6 +35,7 @@ func types() map[string]reflect.Type {
 		algorithmXRD:  reflect.TypeFor[v1alpha1.Algorithm](),
 		databaseXRD:   reflect.TypeFor[v1alpha1.Database](),
 		trainingXRD:   reflect.TypeFor[v1alpha1.Training](),
+		previewXRD:    reflect.TypeFor[v1alpha1.Preview](),
 		experimentXRD: reflect.TypeFor[v1alpha1.Experiment](),
 		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
 		"package/provider/crds/observe.capstan.dev_autoscalers.yaml":       reflect.TypeFor[observe.Autoscaler](),
@@ -117,6 +118,7 @@ func paths(path string, typ reflect.Type) []string {
 func TestRoundTrip(t *testing.T) {
 	roundTrip(t, "algorithm", algorithmXRD, func() any { return &v1alpha1.Algorithm{} })
 	roundTrip(t, "training", trainingXRD, func() any { return &v1alpha1.Training{} })
+	roundTrip(t, "preview", previewXRD, func() any { return &v1alpha1.Preview{} })
 	roundTrip(t, "experiment", experimentXRD, func() any { return &v1alpha1.Experiment{} })
 }
 

@@ -65,7 +65,7 @@ func toRecord(s *facts.Cluster) engine.Recorded {
 	if o := s.Observed[s.In(names.DCS)]; o != nil {
 		r.Begun = r.Begun || compose.Text(o.Map(), "metadata", "annotations", members.AnnotationInitialize) != ""
 	}
-	if r.Volumes == nil && s.HasTopology && len(s.Sets) == 0 {
+	if r.Volumes == nil && s.HasTopology && len(s.Sets) == 0 && len(Former(s)) == 0 {
 		r.Volumes = new(append([]string{}, s.Seen.Volumes...))
 	}
 	return r
@@ -82,6 +82,15 @@ func recorded(s *facts.Cluster) engine.Recorded {
 		files[name], _ = text.(string)
 	}
 	return s.Engine.Recorded(files)
+}
+
+// Former volumes keep a Preview from making members: volumes of an earlier Database of the same name, whose data it would use and delete. Of
+// any other Database there are none, because it takes its volumes back.
+func Former(s *facts.Cluster) []string {
+	if s.Preview == "" || len(s.Sets) > 0 || recorded(s).Volumes != nil {
+		return nil
+	}
+	return s.Seen.Volumes
 }
 
 // KnowsVolumes reports whether members can know which volumes were there before them.

@@ -89,6 +89,8 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/bad-parameter":       "Degraded",
 		"experiment/ended":             "Healthy",
 		"training/canary":              "Healthy",
+		"preview/expired":              "Suspended",
+		"preview/not-allowed":          "Degraded",
 		"training/failed":              "Degraded",
 		"training/not-allowed":         "Degraded",
 		"training/suspended":           "Suspended",
@@ -103,7 +105,7 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/version-unavailable": "Degraded",
 	}
 	seen := 0
-	for _, kind := range []string{"algorithm", "database", "experiment", "training"} {
+	for _, kind := range []string{"algorithm", "database", "experiment", "preview", "training"} {
 		files, err := filepath.Glob(filepath.Join(root, "examples", kind, "*", "want.yaml"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("cannot find examples: %v", err)
@@ -223,6 +225,14 @@ func cases() map[string]recorded {
 		"ExperimentEnded":   {"No result is a result.", status("Experiment", "phase: Ended", synced, accepted, "ExperimentDecided=False/DurationOver: too few", ready), "Healthy", "too few"},
 		"ExperimentRefused": {"The spec is not carried out.", status("Experiment", "phase: Waiting", synced, "Accepted=False/InvalidSpec: spec.armB", creating), "Degraded", "spec.armB"},
 
+		"PreviewNew":           {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Preview, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
+		"PreviewPending":       {"An original is not there.", status("Preview", "phase: Pending", synced, accepted, "BaseAllowed=False/BaseMissing: no such Algorithm", creating), "Degraded", "no such Algorithm"},
+		"PreviewStarting":      {"A copy starts.", status("Preview", "phase: Starting", synced, accepted, "PreviewReady=False/CopyNotReady: Database a-db", creating), "Progressing", "Database a-db"},
+		"PreviewReady":         {"It serves.", status("Preview", "phase: Ready", synced, accepted, "PreviewReady=True/CopiesReady: every copy is ready", ready), "Healthy", "every copy is ready"},
+		"PreviewAsleep":        {"The next request starts it.", status("Preview", "phase: Asleep", synced, accepted, "PreviewReady=True/Asleep: sleeps", ready), "Healthy", "sleeps"},
+		"PreviewExpiring":      {"Its time is up.", status("Preview", "phase: Expiring", synced, accepted, "Expired=True/TimeUp: the time was up", creating), "Suspended", "the time was up"},
+		"PreviewExpired":       {"It is a record.", status("Preview", "phase: Expired", synced, accepted, "Expired=True/TimeUp: the time was up", creating), "Suspended", "the time was up"},
+		"PreviewRefused":       {"A name is taken.", status("Preview", "phase: Pending", synced, accepted, "Composed=False/Refused: Algorithm a exists", creating), "Degraded", "Algorithm a exists"},
 		"TrainingNew":          {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Training, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
 		"TrainingPending":      {"Nothing runs.", status("Training", "phase: Pending", synced, accepted, "Progressing=False/Pending: objects", creating), "Progressing", "objects"},
 		"TrainingScheduled":    {"It waits for its time, as the spec says.", status("Training", "phase: Scheduled", synced, accepted, "Progressing=False/Scheduled: no run has begun", "Succeeded=Unknown/NotFinished", ready), "Healthy", "no run has begun"},
@@ -272,7 +282,7 @@ func TestHealthInEveryPhase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, tc.object)
 			check(t, tc.reason, o, tc.want, tc.message)
-			covered[map[string]string{"Algorithm": "Phase", "Database": "DatabasePhase", "Training": "TrainingPhase"}[text(o, "kind")]+" "+text(o, "status", "phase")] = true
+			covered[map[string]string{"Algorithm": "Phase", "Database": "DatabasePhase", "Preview": "PreviewPhase", "Training": "TrainingPhase"}[text(o, "kind")]+" "+text(o, "status", "phase")] = true
 			covered["RolloutPhase "+text(o, "status", "rollout", "phase")] = true
 		})
 	}
@@ -306,7 +316,7 @@ func phases(t *testing.T) []string {
 				return true
 			}
 			of, ok := spec.Type.(*ast.Ident)
-			if !ok || of.Name != "Phase" && of.Name != "RolloutPhase" && of.Name != "DatabasePhase" && of.Name != "TrainingPhase" {
+			if !ok || of.Name != "Phase" && of.Name != "RolloutPhase" && of.Name != "DatabasePhase" && of.Name != "PreviewPhase" && of.Name != "TrainingPhase" {
 				return true
 			}
 			for _, v := range spec.Values {
