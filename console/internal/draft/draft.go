@@ -4,10 +4,12 @@
 package draft
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
@@ -27,7 +30,15 @@ func Parse(text string) (*unstructured.Unstructured, error) {
 	if len(text) > Limit {
 		return nil, fmt.Errorf("the YAML has %d bytes, and at most %d are possible", len(text), Limit)
 	}
-	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	first, err := documents.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("the YAML cannot be read: %w", err)
+	}
+	if rest, _ := documents.Read(); len(bytes.TrimSpace(rest)) > 0 {
+		return nil, errors.New("the YAML has more than one object: leave the one that this page is about")
+	}
+	data, err := yaml.YAMLToJSONStrict(first)
 	if err != nil {
 		return nil, fmt.Errorf("the YAML cannot be read: %w", err)
 	}
@@ -173,6 +184,11 @@ func apply(object, patch map[string]any) {
 			delete(object, name)
 		case isMap && hasMap:
 			apply(have, below)
+		case isMap:
+			// Where nothing is left to remove from, a removal makes no block.
+			if set, _ := without(v).(map[string]any); len(set) > 0 || len(below) == 0 {
+				object[name] = set
+			}
 		default:
 			object[name] = without(v)
 		}
