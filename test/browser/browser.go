@@ -244,3 +244,16 @@ func (b *Browser) Cost(path string) Cost {
 
 	return cost
 }
+
+// Wait for the value of a promise.
+func Wait[T any](b *Browser, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v\n%s", expression, err, b.Text())
+	}
+
+	return v
+}
