@@ -33,7 +33,7 @@ var version = "v0.0.0"
 type command struct {
 	Listen     string           `default:"127.0.0.1:8080"                                                                                            help:"Address to listen on."`
 	URL        string           `default:"http://localhost:8080"                                                                                     help:"Address at which browsers reach the console. It needs https, except on localhost."`
-	Server     string           `help:"Address of the API server, with --ca. Default: that of the kubeconfig, whose credentials are not used."`
+	Server     string           `help:"Address of the API server, with --ca. Default: the address in the kubeconfig, whose credentials are not used."`
 	CA         string           `help:"File with the certificate authority of the API server."                                                       name:"ca"`
 	Kubeconfig string           `help:"Kubeconfig with the address of the API server. Default: the usual one."`
 	SessionKey string           `help:"File with at least 32 random bytes that encrypt sessions. Default: random, so that a restart ends all logins."`

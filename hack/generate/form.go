@@ -26,7 +26,7 @@ import (
 const (
 	// groupBasic fields are seen at once.
 	groupBasic = "basic"
-	// groupAdvanced fields are seen once they are asked for.
+	// groupAdvanced fields are folded until a person opens them.
 	groupAdvanced = "advanced"
 	// groupActs are requests of day two. They are no part of a form: a console has buttons for them.
 	groupActs = "acts"
@@ -287,7 +287,7 @@ func property(s map[string]any, h hint) (map[string]any, error) {
 	p := map[string]any{"title": h.Title, "x-ui-order": h.Order, "x-ui-group": h.Group}
 	switch kind, _ := s["type"].(string); {
 	case s["x-kubernetes-int-or-string"] == true:
-		// A form of two alternatives helps nobody: a quantity is a text.
+		// A form of two alternatives confuses people: a quantity is a text.
 		p["type"] = "string"
 	case kind == "string", kind == "integer", kind == "number", kind == "boolean":
 		p["type"] = kind

@@ -22,8 +22,8 @@ import (
 // Variable names the folder of the browser, which hack/programs installs.
 const Variable = "CAPSTAN_PROGRAM_CHROMIUM"
 
-// patience with one step of a journey, on a busy machine.
-const patience = time.Minute
+// stepTimeout of one step of a journey, on a busy machine.
+const stepTimeout = time.Minute
 
 // A Browser has one tab.
 type Browser struct {
@@ -44,7 +44,7 @@ func Start(t *testing.T, base string) *Browser {
 		chromedp.ExecPath(filepath.Join(dir, "chromium-headless-shell")),
 		// Tests run as root, in networks without a way out.
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.WSURLReadTimeout(patience), chromedp.WindowSize(1280, 900))
+		chromedp.WSURLReadTimeout(stepTimeout), chromedp.WindowSize(1280, 900))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	ctx, end := chromedp.NewContext(allocator)
@@ -68,7 +68,7 @@ func Start(t *testing.T, base string) *Browser {
 // Do steps within a minute.
 func (b *Browser) Do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.t.Fatalf("%s: %v\n%s", what, err, b.Text())
@@ -109,7 +109,7 @@ func (b *Browser) Click(id string) {
 // Press an element by a selector, and wait for the page that follows.
 func (b *Browser) Press(selector string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
 		b.t.Fatalf("press %s: %v\n%s", selector, err, b.Text())
@@ -121,7 +121,7 @@ func by(id string) chromedp.CSS { return chromedp.CSS(fmt.Sprintf("[id=%q]", id)
 
 // Text that a person sees.
 func (b *Browser) Text() string {
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
 	if err != nil {
@@ -134,7 +134,7 @@ func (b *Browser) Text() string {
 // Value of an expression.
 func Value[T any](b *Browser, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -169,7 +169,7 @@ func (b *Browser) SeesNot(words ...string) {
 // Until an expression is true on the page, which is not loaded again.
 func (b *Browser) Until(limit time.Duration, expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, limit+patience)
+	ctx, cancel := context.WithTimeout(b.ctx, limit+stepTimeout)
 	defer cancel()
 	began := time.Now()
 	for {
@@ -232,7 +232,7 @@ func (b *Browser) Cost(path string) Cost {
 		b.t.Fatalf("cannot do without a cache: %v", err)
 	}
 	b.Open(path)
-	b.Until(patience, "performance.getEntriesByName('first-contentful-paint').length > 0")
+	b.Until(stepTimeout, "performance.getEntriesByName('first-contentful-paint').length > 0")
 	cost := Value[Cost](b, `({
 		paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
 		bytes: [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].reduce((n, e) => n + e.decodedBodySize, 0),
@@ -248,7 +248,7 @@ func (b *Browser) Cost(path string) Cost {
 // Wait for the value of a promise.
 func Wait[T any](b *Browser, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {

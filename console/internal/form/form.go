@@ -34,7 +34,7 @@ type Field struct {
 	// Required by the schema.
 	Required bool
 
-	// Advanced fields are shown once they are asked for.
+	// Advanced fields are folded until a person opens them.
 	Advanced bool
 
 	// Value as text.
@@ -71,7 +71,7 @@ func Read(schema []byte) ([]Field, error) {
 		switch {
 		case p.Placeholder != "":
 			f.Placeholder = "default: " + p.Placeholder
-		case len(p.Examples) > 0 && p.Type != "array":
+		case len(p.Examples) > 0 && p.Type != "array" && p.Type != "boolean" && len(p.Enum) == 0:
 			f.Placeholder = fmt.Sprintf("for instance %v", p.Examples[0])
 		}
 		for _, o := range p.Enum {

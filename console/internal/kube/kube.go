@@ -29,10 +29,10 @@ import (
 // FieldManager of all edits.
 const FieldManager = "capstan-console"
 
-// patience with an API server that does not answer.
-const patience = 15 * time.Second
+// timeout of one request to the API server.
+const timeout = 15 * time.Second
 
-// A Server is an API server, of which no credentials are known.
+// A Server is the address of an API server, without credentials.
 type Server struct{ config *rest.Config }
 
 // NewServer takes the address and the certificate authority of a configuration, and leaves its credentials.
@@ -111,9 +111,9 @@ func explain(err error, verb string, r schema.GroupVersionResource, namespace st
 	return p
 }
 
-// Who is the user of the token.
-func (c *Client) Who(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// User of the token, as the API server knows it.
+func (c *Client) User(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	resource := authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews")
 	asked := &unstructured.Unstructured{Object: map[string]any{"apiVersion": resource.GroupVersion().String(), "kind": "SelfSubjectReview"}}
@@ -123,7 +123,7 @@ func (c *Client) Who(ctx context.Context) (string, error) {
 	}
 	name, _, _ := unstructured.NestedString(got.Object, "status", "userInfo", "username")
 	if name == "" || name == "system:anonymous" {
-		return "", &Problem{Title: "Nobody is logged in", Detail: "The API server knows no user of this token.", Status: http.StatusUnauthorized}
+		return "", &Problem{Title: "You are not logged in", Detail: "The API server knows no user of this token.", Status: http.StatusUnauthorized}
 	}
 
 	return name, nil
@@ -131,7 +131,7 @@ func (c *Client) Who(ctx context.Context) (string, error) {
 
 // Namespaces by name. Few users may list them.
 func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	resource := corev1.SchemeGroupVersion.WithResource("namespaces")
 	list, err := c.objects.Resource(resource).List(ctx, metav1.ListOptions{})
@@ -149,7 +149,7 @@ func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
 
 // List objects of a namespace, by name.
 func (c *Client) List(ctx context.Context, r schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	list, err := c.objects.Resource(r).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *Client) List(ctx context.Context, r schema.GroupVersionResource, namesp
 
 // Get one object.
 func (c *Client) Get(ctx context.Context, r schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	u, err := c.objects.Resource(r).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 
@@ -179,7 +179,7 @@ func tried(dry bool) []string {
 
 // Create an object; a dry run only tries it.
 func (c *Client) Create(ctx context.Context, r schema.GroupVersionResource, u *unstructured.Unstructured, dry bool) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	got, err := c.objects.Resource(r).Namespace(u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{
 		DryRun: tried(dry), FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict,
@@ -190,7 +190,7 @@ func (c *Client) Create(ctx context.Context, r schema.GroupVersionResource, u *u
 
 // Patch an object with a JSON merge patch; a dry run only tries it.
 func (c *Client) Patch(ctx context.Context, r schema.GroupVersionResource, namespace, name string, patch []byte, dry bool) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	got, err := c.objects.Resource(r).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{
 		DryRun: tried(dry), FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict,
@@ -201,7 +201,7 @@ func (c *Client) Patch(ctx context.Context, r schema.GroupVersionResource, names
 
 // Events of an object, the latest first.
 func (c *Client) Events(ctx context.Context, u *unstructured.Unstructured) ([]corev1.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	resource := corev1.SchemeGroupVersion.WithResource("events")
 	selector := fields.Set{"involvedObject.name": u.GetName(), "involvedObject.kind": u.GetKind()}.AsSelector().String()

@@ -21,7 +21,7 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-//go:embed static/pico.min.css static/console.css static/console.js static/pico.LICENSE.md
+//go:embed static/pico.min.css static/console.css static/console.js static/pico.LICENSE
 var static embed.FS
 
 // sums of the static files, which are parts of their addresses: a browser keeps a file for ever, and asks for another one after an update.

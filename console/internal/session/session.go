@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session keeps what the console knows of a user where nobody else can read it: in cookies of that user's browser, encrypted with a
-// key of the console. The console itself remembers nothing.
+// Package session keeps what the console knows of a user in cookies of that user's browser, encrypted with a key of the
+// console. The console itself remembers nothing.
 package session
 
 import (
@@ -26,7 +26,7 @@ type Session struct {
 	// ID is random and new after each login.
 	ID string `json:"id"`
 
-	// Token of the user for the API server. Empty: nobody is logged in.
+	// Token of the user for the API server. Empty before a login.
 	Token string `json:"token,omitempty"`
 
 	// User as the API server knows the token.
@@ -51,7 +51,7 @@ type Login struct {
 // In reports whether the user is logged in at a time.
 func (s *Session) In(now time.Time) bool { return s.Token != "" && now.Before(s.Expires) }
 
-// longest is how long a session lasts at most, whatever its token says.
+// longest is how long a session lasts at most, also with a token that lasts longer.
 const longest = 12 * time.Hour
 
 // Browsers take at most 4096 bytes for a cookie with its name and attributes. Tokens with many groups need more than one.
@@ -98,7 +98,7 @@ func New(key []byte, secure bool) (*Keeper, error) {
 	return &Keeper{name: name, secure: secure, seal: seal, sign: signing}, nil
 }
 
-// Random text that nobody can guess.
+// Random text that cannot be guessed.
 func Random() string { return rand.Text() + rand.Text() }
 
 // Read the session of a request. One that cannot be read is a new session.

@@ -54,7 +54,7 @@ const (
 	frameTop            = 30
 	lineHeight          = 20
 	// letters that fit into a box.
-	letters = 24
+	letters = 22
 )
 
 // members of a Database, by zone.

@@ -41,7 +41,7 @@ type Input struct {
 	From, To int64
 }
 
-// planned is an act that was decided on, whatever it is about.
+// planned is an act that was decided on, for a kind of any type.
 type planned struct {
 	Words []string
 	Done  string
@@ -54,7 +54,7 @@ func of[T any](p act.Plan[T]) planned {
 	return planned{Words: p.Words, Done: p.Done, patch: p.Patch, manifest: p.Manifest}
 }
 
-// sum of the words, so that nobody confirms what was not shown.
+// sum of the words, so that a person confirms only what was shown.
 func (p planned) sum() string {
 	sum := sha256.Sum256([]byte(strings.Join(p.Words, "\n")))
 

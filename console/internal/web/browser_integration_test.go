@@ -179,7 +179,8 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Click("check")
-	w.Sees("Somebody changed it meanwhile", "Both of you changed: spec.replicas", "60Gi")
+	w.Screenshot("conflict")
+	w.Sees("Another user changed it meanwhile", "Both of you changed: spec.replicas", "60Gi")
 	w.Click("check")
 	w.Sees("The API server accepts it", "replicas: 5")
 	w.Click("apply")
@@ -204,6 +205,7 @@ func TestPages(t *testing.T) {
 	}
 	w.Until(20*time.Second, "document.getElementById('phase').textContent === 'Degraded'")
 	w.Sees("Needs attention", hostile)
+	w.Screenshot("hostile")
 	w.Open("/n/shop")
 	w.Sees("Degraded")
 	if n := browser.Value[int](w.Browser, "document.querySelectorAll('main script, main img').length"); n != 0 {
@@ -239,6 +241,9 @@ func (w world) audit(paths ...string) {
 	for _, path := range paths {
 		w.Open(path)
 		browser.Value[bool](w.Browser, string(axe)+"; true")
+		if n := browser.Wait[int](w.Browser, "axe.run().then((r) => r.passes.length)"); n == 0 {
+			w.t.Errorf("%s: axe has checked nothing", path)
+		}
 		found := browser.Wait[[]string](w.Browser, `axe.run().then((r) => r.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
 			.flatMap((v) => v.nodes.map((n) => v.id + ': ' + v.help + ': ' + n.html)))`)
 		for _, f := range found {

@@ -38,7 +38,7 @@ type editPage struct {
 	// Theirs and Mine are the changes since Base after a conflict, and Conflicts the fields that both have.
 	Theirs, Mine []draft.Line
 	Conflicts    []string
-	// Fresh is true of a page that nobody has typed in.
+	// Fresh is true of a page before a person types in it.
 	Fresh bool
 }
 
@@ -55,7 +55,7 @@ func (c *call) typedFields() []string {
 	return all
 }
 
-// edit shows the form of an object, or of one that is to be.
+// edit shows the form of an object, or an empty one.
 func (s *Server) edit(c *call) error {
 	if c.kind.Form == nil {
 		return notFound
@@ -151,7 +151,7 @@ func (c *call) submitted() (submission, error) {
 		sub.version = sub.base.GetResourceVersion()
 		sub.base.SetResourceVersion("")
 	}
-	// Nobody edits these here, and a version would hide a conflict.
+	// People do not edit these here, and a version would hide a conflict.
 	u.SetResourceVersion("")
 	u.SetManagedFields(nil)
 	delete(u.Object, "status")
@@ -270,7 +270,7 @@ func (s *Server) apply(c *call, sub submission) error {
 	return c.redirect(fmt.Sprintf("/n/%s/%s/o/%s?did=%s", c.namespace, c.kind.Resource, got.GetName(), word))
 }
 
-// conflict shows what both changed since the edit began, and goes on with the changes of both.
+// conflict shows what both changed since the edit began, and continues with the changes of both.
 func (s *Server) conflict(c *call, sub submission) error {
 	got, err := c.client.Get(c.r.Context(), c.kind.GroupVersionResource, c.namespace, c.name)
 	if err != nil {

@@ -74,7 +74,7 @@ func local(next string) string {
 	return next
 }
 
-// visit gives the browser a session to log in with, so that its forms can be told from forged ones.
+// visit gives the browser a session to log in with, so that forged forms are recognised.
 func (s *Server) visit(c *call) error {
 	if err := s.Sessions.Write(c.w, c.session, c.now); err != nil {
 		return fmt.Errorf("cannot begin a login: %w", err)
@@ -98,7 +98,7 @@ func (s *Server) login(c *call) error {
 // ended answers who is not logged in, or not any more. What was typed is shown, so that it can be copied even without a script.
 func (s *Server) ended(c *call) error {
 	if strings.HasSuffix(c.r.URL.Path, "/live") {
-		// An EventSource that gets no stream connects again and again, unless it is told.
+		// An EventSource that gets no stream connects again and again, unless the stream ends it.
 		c.w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = c.w.Write([]byte("event: ended\ndata: -\n\n"))
 
@@ -146,7 +146,7 @@ func (s *Server) accept(c *call, token string, expires time.Time) error {
 	if err != nil {
 		return err //nolint:wrapcheck // It is for people already.
 	}
-	user, err := client.Who(c.r.Context())
+	user, err := client.User(c.r.Context())
 	if err != nil {
 		return err //nolint:wrapcheck // It is for people already.
 	}
@@ -228,12 +228,12 @@ func (s *Server) fromProvider(c *call) error {
 	if err != nil || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(l.Nonce)) != 1 {
 		s.Log.Warn("cannot verify the token of a login", "error", err)
 
-		return refuse("The token of the provider cannot be verified. Tell the platform team.")
+		return refuse("The token of the provider cannot be verified. Report it to the platform team.")
 	}
 	if err := s.accept(c, raw, id.Expiry); err != nil {
 		s.Log.Warn("the API server refuses the token of a login", "error", err)
 
-		return refuse("The API server does not accept the token of the provider. Tell the platform team: it has to trust the same issuer and client.")
+		return refuse("The API server does not accept the token of the provider. It has to trust the same issuer and client: report it to the platform team.")
 	}
 
 	return c.redirect(l.Next)

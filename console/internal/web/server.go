@@ -242,7 +242,7 @@ func (s *Server) user(answer func(*call) error) http.Handler {
 	})
 }
 
-// address of a call: names that no object can have are refused before anybody is asked.
+// address of a call: names that no object can have are refused before any request to the API server.
 func (c *call) address() error {
 	c.namespace, c.name = c.r.PathValue("ns"), c.r.PathValue("name")
 	if c.namespace != "" && len(validation.IsDNS1123Label(c.namespace)) > 0 || c.name != "" && len(validation.IsDNS1123Subdomain(c.name)) > 0 {
