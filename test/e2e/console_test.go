@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,7 +58,10 @@ func TestConsole(t *testing.T) {
 	// The login ends while it is typed.
 	b.Forget()
 	b.Click("check")
-	b.Sees("Your login has ended", "spread: None")
+	b.Sees("Your login has ended")
+	if copied := browser.Value[string](b, "document.querySelector('textarea').value"); !strings.Contains(copied, "spread: None") {
+		t.Errorf("what was typed can be copied, got %q", copied)
+	}
 	b.Fill("token", token(t, mine))
 	b.Press("main form button")
 	b.Sees("What you typed here before is back")
@@ -78,12 +82,19 @@ func TestConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Until(timeout, "!("+led+")")
-	b.Sees("Last change of the leader")
+	b.Until(timeout, "document.body.innerText.includes('Last change of the leader')")
 	b.Until(timeout, "document.getElementById('phase').textContent === 'Running'")
 	b.Screenshot("failover")
 	within(t, timeout, "it is Running again", running(d))
 
-	b.Open("/n/" + mine + "/databases/o/" + d.Name)
+	eventually(t, "a switchover is offered", func(context.Context) error {
+		b.Open("/n/" + mine + "/databases/o/" + d.Name)
+		if !browser.Value[bool](b, "document.getElementById('act-switchover') !== null") {
+			return errors.New("it is not")
+		}
+
+		return nil
+	})
 	b.Click("act-switchover")
 	b.Sees("What will happen")
 	b.Screenshot("switchover")
