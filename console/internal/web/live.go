@@ -87,7 +87,7 @@ func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResou
 		return control.Flush()
 	}
 	var last []byte
-	timer := time.NewTimer(0)
+	timer, soon := time.NewTimer(0), true
 	defer timer.Stop()
 	for {
 		select {
@@ -98,11 +98,16 @@ func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResou
 
 			return nil
 		case <-changed:
-			timer.Reset(settle)
+			// Changes that go on do not put the page off.
+			if !soon {
+				timer.Reset(settle)
+				soon = true
+			}
 
 			continue
 		case <-timer.C:
 			timer.Reset(every)
+			soon = false
 		}
 		data, err := look(ctx)
 		if kube.Ended(err) {

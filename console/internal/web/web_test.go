@@ -3,6 +3,7 @@
 package web
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
@@ -43,6 +45,8 @@ type fakeAPI struct {
 	answers map[string]metav1.Status
 	// anyone is the user of all other tokens, if any.
 	anyone string
+	// changing is true of objects that change all the time, for those who watch them.
+	changing bool
 	// asked are the requests, with the user of each.
 	asked []string
 }
@@ -53,7 +57,25 @@ func status(code int32, reason metav1.StatusReason, message string) metav1.Statu
 	}
 }
 
+// watched objects change every 50 ms.
+func (f *fakeAPI) watched(w http.ResponseWriter, r *http.Request) {
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": database1("orders-db")})
+		_ = http.NewResponseController(w).Flush()
+	}
+}
+
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.changing && r.URL.Query().Get("watch") == "true" {
+		f.watched(w, r)
+
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
@@ -110,14 +132,14 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A rig is a console with such an API server, and a browser without scripts.
 type rig struct {
-	t       *testing.T
+	t       testing.TB
 	api     *fakeAPI
 	address string
 	client  *http.Client
 	options Options
 }
 
-func newRig(t *testing.T, change ...func(*Options)) *rig {
+func newRig(t testing.TB, change ...func(*Options)) *rig {
 	t.Helper()
 	api := &fakeAPI{
 		users: map[string]string{"alices": "alice", "bobs": "bob"},
@@ -185,7 +207,7 @@ func (r *rig) post(path string, values url.Values) (int, string) {
 var csrfInput = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
 // csrf token of a page.
-func csrf(t *testing.T, page string) string {
+func csrf(t testing.TB, page string) string {
 	t.Helper()
 	m := csrfInput.FindStringSubmatch(page)
 	if m == nil {
@@ -670,6 +692,40 @@ func TestStreams(t *testing.T) {
 	}
 	if code, _ := r.get("/n/shop"); code != http.StatusOK {
 		t.Errorf("a page beside: %d", code)
+	}
+}
+
+// TestLive: a page follows objects that never stop changing, also while the user types elsewhere.
+func TestLive(t *testing.T) {
+	r := newRig(t)
+	r.api.changing = true
+	const object = "/apis/capstan.dev/v1alpha1/namespaces/shop/databases/orders-db"
+	set := func(phase v1alpha1.DatabasePhase) {
+		d := database1("orders-db")
+		d.Status.Phase = phase
+		r.api.mu.Lock()
+		defer r.api.mu.Unlock()
+		r.api.objects[object] = d
+	}
+	set(v1alpha1.DatabaseCreating)
+	r.logIn("alices")
+	rsp, err := r.client.Get(r.address + "/n/shop/databases/o/orders-db/live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rsp.Body.Close() }()
+	lines := bufio.NewScanner(rsp.Body)
+	for _, phase := range []v1alpha1.DatabasePhase{v1alpha1.DatabaseCreating, v1alpha1.DatabaseRunning, v1alpha1.DatabaseDown} {
+		set(phase)
+		began := time.Now()
+		for !strings.Contains(lines.Text(), `id="phase">`+string(phase)+"<") {
+			if !lines.Scan() {
+				t.Fatalf("the stream ended: %v", lines.Err())
+			}
+		}
+		if took := time.Since(began); took > refresh/2 {
+			t.Errorf("%s after %s, as if nothing was watched", phase, took)
+		}
 	}
 }
 
