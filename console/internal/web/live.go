@@ -98,7 +98,7 @@ func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResou
 
 			return nil
 		case <-changed:
-			// Changes that go on do not put the page off.
+			// A page waits no longer because more changes follow.
 			if !soon {
 				timer.Reset(settle)
 				soon = true
