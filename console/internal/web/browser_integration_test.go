@@ -179,7 +179,7 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Click("check")
-	w.Screenshot("conflict")
+	w.Screenshot("console-conflict")
 	w.Sees("Another user changed it meanwhile", "Both of you changed: spec.replicas", "60Gi")
 	w.Click("check")
 	w.Sees("The API server accepts it", "replicas: 5")
@@ -193,7 +193,28 @@ func TestPages(t *testing.T) {
 		t.Errorf("want the changes of both, got %v", spec)
 	}
 
-	// What changes is seen without loading the page again, and a message of others is a text.
+	// What changes is seen without loading the page again.
+	member := func(name, role, state, zone string) any {
+		return map[string]any{"name": "orders-db-" + name, "role": role, "state": state, "zone": zone, "node": "node-" + name, "lag": "InSync", "updated": true}
+	}
+	got.Object["status"] = map[string]any{
+		"phase": "Running", "leader": "orders-db-b", "readyReplicas": int64(3), "replicas": int64(3), "version": "17.6",
+		"endpoints": map[string]any{"readWrite": "orders-db-rw.shop.svc:5432", "readOnly": "orders-db-ro.shop.svc:5432"},
+		"members":   []any{member("a", "SyncStandby", "Streaming", "west"), member("b", "Leader", "Running", "east"), member("c", "Replica", "Streaming", "north")},
+		"backup":    map[string]any{"stanza": "s", "last": map[string]any{"id": "20261126-060000F", "at": time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339)}, "earliestRestorable": "2026-11-20T06:00:00Z"},
+	}
+	if got, err = databases.UpdateStatus(t.Context(), got, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.Until(20*time.Second, "document.getElementById('phase').textContent === 'Running'")
+	w.Sees("orders-db-rw.shop.svc:5432", "2 h ago")
+	w.Screenshot("console-database")
+	w.Open("/n/shop")
+	w.Sees("3 of 5 members, 60Gi each", "2 h ago")
+	w.Screenshot("console-namespace")
+	w.Open("/n/shop/databases/o/orders-db")
+
+	// A message of others is a text.
 	hostile := `<script>alert(1)</script><img src=x onerror="alert(2)">`
 	got.Object["status"] = map[string]any{
 		"phase": "Degraded", "leader": hostile, "readyReplicas": int64(1), "replicas": int64(3),
@@ -205,7 +226,6 @@ func TestPages(t *testing.T) {
 	}
 	w.Until(20*time.Second, "document.getElementById('phase').textContent === 'Degraded'")
 	w.Sees("Needs attention", hostile)
-	w.Screenshot("hostile")
 	w.Open("/n/shop")
 	w.Sees("Degraded")
 	if n := browser.Value[int](w.Browser, "document.querySelectorAll('main script, main img').length"); n != 0 {
