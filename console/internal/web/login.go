@@ -187,7 +187,8 @@ func (s *Server) toProvider(c *call) error {
 		return notFound
 	}
 	l := &session.Login{State: session.Random(), Nonce: session.Random(), Verifier: oauth2.GenerateVerifier(), Next: local(c.r.FormValue("next"))}
-	c.session = &session.Session{ID: c.session.ID, Login: l}
+	// A login that is there stays until another one has succeeded: a link of others must not end it.
+	c.session.Login = l
 	if err := s.visit(c); err != nil {
 		return err
 	}
