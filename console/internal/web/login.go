@@ -200,7 +200,9 @@ func (s *Server) toProvider(c *call) error {
 func (s *Server) fromProvider(c *call) error {
 	l := c.session.Login
 	refuse := func(detail string) error {
-		c.session = &session.Session{ID: session.Random()}
+		if c.session.Login = nil; !c.session.In(c.now) {
+			c.session = &session.Session{ID: session.Random()}
+		}
 		if err := s.visit(c); err != nil {
 			return err
 		}

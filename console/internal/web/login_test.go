@@ -175,6 +175,15 @@ func TestOIDC(t *testing.T) {
 				if code, _ := r.get("/login/callback?code=good&state=" + url.QueryEscape(state)); code != http.StatusUnauthorized {
 					t.Errorf("a login counts once: %d", code)
 				}
+				// Neither that answer nor a login that only begins ends the one there is.
+				rsp, err := r.client.Get(r.address + "/login/oidc")
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = rsp.Body.Close()
+				if code, _ := r.get("/n/shop"); code != http.StatusOK {
+					t.Errorf("a link of others ended the login: %d", code)
+				}
 			}
 		})
 	}
