@@ -31,20 +31,20 @@ import (
 var version = "v0.0.0"
 
 type command struct {
-	Listen     string           `default:"127.0.0.1:8080"                                                                                            help:"Address to listen on."`
-	URL        string           `default:"http://localhost:8080"                                                                                     help:"Address at which browsers reach the console. It needs https, except on localhost."`
+	Listen     string           `default:"127.0.0.1:8080"                                                                                             help:"Address to listen on."`
+	URL        string           `default:"http://localhost:8080"                                                                                      help:"Address at which browsers reach the console. It needs https, except on localhost."`
 	Server     string           `help:"Address of the API server, with --ca. Default: the address in the kubeconfig, whose credentials are not used."`
-	CA         string           `help:"File with the certificate authority of the API server."                                                       name:"ca"`
+	CA         string           `help:"File with the certificate authority of the API server."                                                        name:"ca"`
 	Kubeconfig string           `help:"Kubeconfig with the address of the API server. Default: the usual one."`
 	SessionKey string           `help:"File with at least 32 random bytes that encrypt sessions. Default: random, so that a restart ends all logins."`
 	Issuer     string           `help:"OIDC issuer that the API server trusts. Default: people paste a token."`
 	Client     string           `help:"OIDC client ID."`
 	SecretFile string           `help:"File with the secret of the OIDC client. Default: a public client."`
-	Scopes     []string         `default:"profile,email,groups"                                                                                      help:"OIDC scopes beside openid."`
+	Scopes     []string         `default:"profile,email,groups"                                                                                       help:"OIDC scopes beside openid."`
 	Paste      bool             `help:"Also let people log in with a token that they paste. Default with an issuer: not."`
 	TLSCert    string           `help:"File with a certificate, to serve TLS."`
 	TLSKey     string           `help:"File with its key."`
-	Streams    int              `default:"500"                                                                                                       help:"How many pages can be live at the same time."`
+	Streams    int              `default:"500"                                                                                                        help:"How many pages can be live at the same time."`
 	Version    kong.VersionFlag `help:"Print the version."`
 }
 

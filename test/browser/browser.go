@@ -208,7 +208,7 @@ func (b *Browser) Screenshot(name string) {
 	if err != nil {
 		b.t.Fatalf("cannot take a screenshot: %v", err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		b.t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {

@@ -56,8 +56,10 @@ func Parse(text string) (*unstructured.Unstructured, error) {
 // Expect that an object is the one that a page is about.
 func Expect(u *unstructured.Unstructured, apiVersion, kind, namespace, name string) error {
 	for _, part := range []struct{ field, have, want string }{
-		{"apiVersion", u.GetAPIVersion(), apiVersion}, {"kind", u.GetKind(), kind},
-		{"metadata.namespace", u.GetNamespace(), namespace}, {"metadata.name", u.GetName(), name},
+		{"apiVersion", u.GetAPIVersion(), apiVersion},
+		{"kind", u.GetKind(), kind},
+		{"metadata.namespace", u.GetNamespace(), namespace},
+		{"metadata.name", u.GetName(), name},
 	} {
 		if part.want != "" && part.have != part.want {
 			return fmt.Errorf("%s is %q: this page is about %q, so leave it as it is", part.field, part.have, part.want)

@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// typeBoolean is the type of a field that is true or false.
+const typeBoolean = "boolean"
+
 // A Field of a form.
 type Field struct {
 	// Path below the spec, which is also the name of the input.
@@ -71,13 +74,13 @@ func Read(schema []byte) ([]Field, error) {
 		switch {
 		case p.Placeholder != "":
 			f.Placeholder = "default: " + p.Placeholder
-		case len(p.Examples) > 0 && p.Type != "array" && p.Type != "boolean" && len(p.Enum) == 0:
+		case len(p.Examples) > 0 && p.Type != "array" && p.Type != typeBoolean && len(p.Enum) == 0:
 			f.Placeholder = fmt.Sprintf("for instance %v", p.Examples[0])
 		}
 		for _, o := range p.Enum {
 			f.Options = append(f.Options, fmt.Sprint(o))
 		}
-		if p.Type == "boolean" {
+		if p.Type == typeBoolean {
 			f.Options = []string{"true", "false"}
 		}
 		all = append(all, f)
@@ -156,7 +159,7 @@ func (f Field) parse(text string) (any, error) {
 		}
 
 		return n, nil
-	case "boolean":
+	case typeBoolean:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
 			return nil, refuse("true or false")

@@ -65,7 +65,7 @@ func (s *Server) As(token string) (*Client, error) {
 }
 
 // A Problem is why the API server did not do something, for people.
-type Problem struct {
+type Problem struct { //nolint:errname // Pages show it; it is an error beside that.
 	// Title in a few words.
 	Title string
 

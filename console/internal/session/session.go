@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -112,15 +113,15 @@ func (k *Keeper) Read(r *http.Request) *Session {
 }
 
 func (k *Keeper) open(r *http.Request) (*Session, error) {
-	text := ""
+	var text strings.Builder
 	for i := range mostChunk {
 		c, err := r.Cookie(k.name + strconv.Itoa(i))
 		if err != nil {
 			break
 		}
-		text += c.Value
+		text.WriteString(c.Value)
 	}
-	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	sealed, err := base64.RawURLEncoding.DecodeString(text.String())
 	if err != nil || len(sealed) < k.seal.NonceSize() {
 		return nil, errors.New("there is no session")
 	}

@@ -106,11 +106,14 @@ func lastBackup(d v1alpha1.Database, now time.Time) string {
 	}
 }
 
+// ready is a phase, and a condition.
+const ready = "Ready"
+
 func readyWord(all []xpv2.Condition) string {
 	for _, c := range all {
 		if c.Type == xpv2.TypeReady {
 			if c.Status == corev1.ConditionTrue {
-				return "Ready"
+				return ready
 			}
 
 			return "NotReady"
@@ -122,7 +125,7 @@ func readyWord(all []xpv2.Condition) string {
 
 func toneOf(phase string) Tone {
 	switch phase {
-	case "Ready", "Running", "Succeeded", "Stable":
+	case ready, "Running", "Succeeded", "Stable":
 		return Good
 	case "Degraded", "Down", "Failed", "NotReady", "RolledBack":
 		return Bad

@@ -114,7 +114,7 @@ func approve(a *algorithm, value values) (act.Plan[*algorithm], error) {
 		}
 	}
 
-	return act.Approve(a, int32(weight))
+	return act.Approve(a, int32(weight)) //nolint:gosec // It was parsed with 32 bits.
 }
 
 func restore(d *database, value values, id string, now time.Time) (act.Plan[*database], error) {
@@ -216,7 +216,7 @@ func (in *Input) offer(d *database, now time.Time) {
 	case "point":
 		if b := d.Status.Backup; b != nil {
 			for _, p := range b.RestorePoints {
-				in.Options = append(in.Options, string(p.Name))
+				in.Options = append(in.Options, p.Name)
 			}
 		}
 	}

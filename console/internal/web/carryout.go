@@ -43,7 +43,7 @@ func (s *Server) actOn(c *call, value func(string) string) (*unstructured.Unstru
 	}
 	a, err := actOf(u, c.r.PathValue("act"), value, c.now)
 	if err != nil {
-		return nil, Act{}, notFound
+		return nil, Act{}, errNotFound
 	}
 
 	return u, a, nil

@@ -58,7 +58,7 @@ func (c *call) typedFields() []string {
 // edit shows the form of an object, or an empty one.
 func (s *Server) edit(c *call) error {
 	if c.kind.Form == nil {
-		return notFound
+		return errNotFound
 	}
 	u := c.blank()
 	base := ""
@@ -162,7 +162,7 @@ func (c *call) submitted() (submission, error) {
 // submit a draft: check it, download it, or apply it.
 func (s *Server) submit(c *call) error {
 	if c.kind.Form == nil {
-		return notFound
+		return errNotFound
 	}
 	sub, err := c.submitted()
 	if err != nil {

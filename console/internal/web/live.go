@@ -26,7 +26,7 @@ const (
 	write = 10 * time.Second
 )
 
-var busy = &kube.Problem{Title: "Too many pages are live", Detail: "Close some, or load this page again later.", Status: http.StatusServiceUnavailable}
+var errBusy = &kube.Problem{Title: "Too many pages are live", Detail: "Close some, or load this page again later.", Status: http.StatusServiceUnavailable}
 
 func (s *Server) listLive(c *call) error {
 	resources := make([]schema.GroupVersionResource, 0, len(kube.Kinds))
@@ -47,11 +47,12 @@ func (s *Server) objectLive(c *call) error {
 
 // stream a part of a page whenever it differs, with the rights of its user, until the login ends.
 func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResource, look func(context.Context) (any, error)) error {
+	page := part
 	select {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return busy
+		return errBusy
 	}
 	ctx, cancel := context.WithDeadline(c.r.Context(), c.session.Expires)
 	defer cancel()
@@ -65,35 +66,14 @@ func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResou
 			every = poll
 		}
 	}
-	c.w.Header().Set("Content-Type", "text/event-stream")
-	c.w.Header().Set("X-Accel-Buffering", "no")
-	control := http.NewResponseController(c.w)
-	// The timeout of requests is not for one that lasts.
-	_ = control.SetReadDeadline(time.Time{})
-	send := func(event string, data []byte) error {
-		var out bytes.Buffer
-		out.WriteString("event: " + event + "\n")
-		for line := range bytes.Lines(data) {
-			out.WriteString("data: ")
-			out.Write(bytes.TrimRight(line, "\r\n"))
-			out.WriteByte('\n')
-		}
-		out.WriteByte('\n')
-		_ = control.SetWriteDeadline(time.Now().Add(write))
-		if _, err := c.w.Write(out.Bytes()); err != nil {
-			return err //nolint:wrapcheck // The browser is gone: nobody reads it.
-		}
-
-		return control.Flush()
-	}
-	var last []byte
+	out := newStream(c.w)
 	timer, soon := time.NewTimer(0), true
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			if c.r.Context().Err() == nil && s.over.Err() == nil {
-				_ = send("ended", []byte("-"))
+				_ = out.send("ended", []byte("-"))
 			}
 
 			return nil
@@ -109,46 +89,78 @@ func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResou
 			timer.Reset(every)
 			soon = false
 		}
+		part = page
 		data, err := look(ctx)
+		if ctx.Err() != nil {
+			continue
+		}
 		if kube.Ended(err) {
-			_ = send("ended", []byte("-"))
+			_ = out.send("ended", []byte("-"))
 
 			return nil
 		}
-		var html []byte
-		switch {
-		case ctx.Err() != nil:
-			continue
-		case err != nil:
-			html, err = pages.Render("problem", problemOf(err))
-		default:
-			html, err = pages.Render(part, data)
+		if err != nil {
+			data, part = problemOf(err), "problem"
 		}
+		html, err := pages.Render(part, data)
 		if err != nil {
 			s.Log.Error("cannot render", "part", part, "error", err)
 
 			return nil
 		}
-		if bytes.Equal(html, last) {
-			// A line that browsers skip shows whether this one is still there.
-			html = nil
-		}
-		if html == nil {
-			_ = control.SetWriteDeadline(time.Now().Add(write))
-			if _, err := c.w.Write([]byte(":\n\n")); err != nil {
-				return nil //nolint:nilerr // The browser is gone.
-			}
-			if control.Flush() != nil {
-				return nil
-			}
-
-			continue
-		}
-		last = html
-		if send("part", html) != nil {
-			return nil
+		if out.show(html) != nil {
+			return nil // The browser is gone.
 		}
 	}
+}
+
+// A stream of events to a browser.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	last    []byte
+}
+
+func newStream(w http.ResponseWriter) *stream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	control := http.NewResponseController(w)
+	// The timeout of requests is not for one that lasts.
+	_ = control.SetReadDeadline(time.Time{})
+
+	return &stream{w: w, control: control}
+}
+
+// show a part of the page when it differs from the last one. Else a line that browsers skip finds out whether this one is still there.
+func (s *stream) show(html []byte) error {
+	if bytes.Equal(html, s.last) {
+		return s.write([]byte(":\n\n"))
+	}
+	s.last = html
+
+	return s.send("part", html)
+}
+
+func (s *stream) send(event string, data []byte) error {
+	var out bytes.Buffer
+	out.WriteString("event: " + event + "\n")
+	for line := range bytes.Lines(data) {
+		out.WriteString("data: ")
+		out.Write(bytes.TrimRight(line, "\r\n"))
+		out.WriteByte('\n')
+	}
+	out.WriteByte('\n')
+
+	return s.write(out.Bytes())
+}
+
+func (s *stream) write(data []byte) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(write))
+	if _, err := s.w.Write(data); err != nil {
+		return err //nolint:wrapcheck // The browser is gone: no page shows it.
+	}
+
+	return s.control.Flush() //nolint:wrapcheck // The same.
 }
 
 // follow changes of objects. It is false where the user may not watch them.

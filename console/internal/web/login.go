@@ -123,10 +123,10 @@ func (s *Server) ended(c *call) error {
 // paste logs in with a token.
 func (s *Server) paste(c *call) error {
 	if !s.Sessions.Genuine(c.session, c.r.PostFormValue("csrf")) {
-		return forged
+		return errForged
 	}
 	if !s.Paste {
-		return notFound
+		return errNotFound
 	}
 	if err := s.accept(c, strings.TrimSpace(c.r.PostFormValue("token")), time.Time{}); err != nil {
 		p := problemOf(err)
@@ -184,7 +184,7 @@ func endOf(token string) time.Time {
 // toProvider begins a login with the OIDC provider.
 func (s *Server) toProvider(c *call) error {
 	if s.OIDC == nil {
-		return notFound
+		return errNotFound
 	}
 	l := &session.Login{State: session.Random(), Nonce: session.Random(), Verifier: oauth2.GenerateVerifier(), Next: local(c.r.FormValue("next"))}
 	// A login that is there stays until another one has succeeded: a link of others must not end it.
@@ -212,7 +212,7 @@ func (s *Server) fromProvider(c *call) error {
 	query := c.r.URL.Query()
 	switch {
 	case s.OIDC == nil:
-		return notFound
+		return errNotFound
 	case l == nil || subtle.ConstantTimeCompare([]byte(l.State), []byte(query.Get("state"))) != 1:
 		return refuse("The answer is not of a login that this browser began, or it came too late. Log in again.")
 	case query.Get("error") != "":
@@ -244,7 +244,7 @@ func (s *Server) fromProvider(c *call) error {
 
 func (s *Server) logout(c *call) error {
 	if !s.Sessions.Genuine(c.session, c.r.PostFormValue("csrf")) {
-		return forged
+		return errForged
 	}
 	s.Sessions.End(c.w)
 	c.session = &session.Session{ID: session.Random()}

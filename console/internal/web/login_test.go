@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -41,7 +42,7 @@ func newProvider(t *testing.T) *provider {
 	t.Cleanup(p.Close)
 	answer := func(w http.ResponseWriter, v any) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(v)
+		_ = json.NewEncoder(w).Encode(v) //nolint:errchkjson // A test answers.
 	}
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{
@@ -69,9 +70,7 @@ func newProvider(t *testing.T) *provider {
 func (p *provider) token() string {
 	p.t.Helper()
 	claims := map[string]any{"iss": p.URL, "aud": "capstan", "sub": "alice", "nonce": p.nonce, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
-	for name, v := range p.claims {
-		claims[name] = v
-	}
+	maps.Copy(claims, p.claims)
 	data, err := json.Marshal(claims)
 	if err != nil {
 		p.t.Fatal(err)

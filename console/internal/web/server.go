@@ -82,7 +82,7 @@ func New(ctx context.Context, o Options) http.Handler {
 	mux.Handle("POST /n/{ns}/{kind}/o/{name}/edit", s.user(s.submit))
 	mux.Handle("GET /n/{ns}/{kind}/o/{name}/act/{act}", s.user(s.act))
 	mux.Handle("POST /n/{ns}/{kind}/o/{name}/act/{act}", s.user(s.carryOut))
-	mux.Handle("/", s.page(func(*call) error { return notFound }))
+	mux.Handle("/", s.page(func(*call) error { return errNotFound }))
 	inner := http.NewCrossOriginProtection().Handler(mux)
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -182,8 +182,8 @@ func (s *Server) frame(c *call, title string) frame {
 }
 
 var (
-	notFound = &kube.Problem{Title: "There is no such page", Detail: "Follow a link instead, or check the address.", Status: http.StatusNotFound}
-	forged   = &kube.Problem{
+	errNotFound = &kube.Problem{Title: "There is no such page", Detail: "Follow a link instead, or check the address.", Status: http.StatusNotFound}
+	errForged   = &kube.Problem{
 		Title: "This form is not of this login", Detail: "Open the page again, then send it again. Nothing was changed.", Status: http.StatusForbidden,
 	}
 )
@@ -224,7 +224,7 @@ func (s *Server) user(answer func(*call) error) http.Handler {
 			return s.ended(c)
 		}
 		if c.r.Method == http.MethodPost && !s.Sessions.Genuine(c.session, c.r.PostFormValue("csrf")) {
-			return forged
+			return errForged
 		}
 		if err := c.address(); err != nil {
 			return err
@@ -248,12 +248,12 @@ func (c *call) address() error {
 	if c.namespace != "" && len(validation.IsDNS1123Label(c.namespace)) > 0 || c.name != "" && len(validation.IsDNS1123Subdomain(c.name)) > 0 {
 		c.namespace = ""
 
-		return notFound
+		return errNotFound
 	}
 	if resource := c.r.PathValue("kind"); resource != "" {
 		var ok bool
 		if c.kind, ok = kube.KindOf(resource); !ok {
-			return notFound
+			return errNotFound
 		}
 	}
 

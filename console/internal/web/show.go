@@ -27,7 +27,7 @@ type namespacesPage struct {
 func (s *Server) namespaces(c *call) error {
 	if to := c.r.URL.Query().Get("namespace"); to != "" {
 		if len(validation.IsDNS1123Label(to)) > 0 {
-			return notFound
+			return errNotFound
 		}
 
 		return c.redirect("/n/" + url.PathEscape(to))

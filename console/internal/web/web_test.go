@@ -66,7 +66,7 @@ func (f *fakeAPI) watched(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-tick.C:
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": database1("orders-db")})
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": database1("orders-db")}) //nolint:errchkjson // A test answers.
 		_ = http.NewResponseController(w).Flush()
 	}
 }
@@ -82,7 +82,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	refuse := func(s metav1.Status) {
 		w.WriteHeader(int(s.Code))
-		_ = json.NewEncoder(w).Encode(s)
+		_ = json.NewEncoder(w).Encode(s) //nolint:errchkjson // A test answers.
 	}
 	user, known := f.users[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 	if !known && f.anyone != "" {
@@ -101,7 +101,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		refuse(status(401, metav1.StatusReasonUnauthorized, "Unauthorized"))
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
-		_ = json.NewEncoder(w).Encode(map[string]any{
+		_ = json.NewEncoder(w).Encode(map[string]any{ //nolint:errchkjson // A test answers.
 			"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "status": map[string]any{"userInfo": map[string]any{"username": user}},
 		})
 	case !slices.ContainsFunc(f.may[user], func(p string) bool { return strings.Contains(r.URL.Path, p) }):
@@ -113,7 +113,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if o, ok := f.objects[r.URL.Path]; ok {
-			_ = json.NewEncoder(w).Encode(o)
+			_ = json.NewEncoder(w).Encode(o) //nolint:errchkjson // A test answers.
 
 			return
 		}
@@ -123,7 +123,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if !strings.Contains(r.URL.Path, "/databases/") {
-			_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{}})
+			_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{}}) //nolint:errchkjson // A test answers.
 
 			return
 		}
@@ -140,8 +140,8 @@ type rig struct {
 	options Options
 }
 
-func newRig(t testing.TB, change ...func(*Options)) *rig {
-	t.Helper()
+func newRig(tb testing.TB, change ...func(*Options)) *rig {
+	tb.Helper()
 	api := &fakeAPI{
 		users: map[string]string{"alices": "alice", "bobs": "bob"},
 		may:   map[string][]string{"alice": {"/namespaces/shop/"}, "bob": {"/namespaces/bank/"}},
@@ -149,25 +149,25 @@ func newRig(t testing.TB, change ...func(*Options)) *rig {
 		objects: map[string]any{}, answers: map[string]metav1.Status{},
 	}
 	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	sessions, err := session.New([]byte(strings.Repeat("k", 32)), false)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	pages := httptest.NewUnstartedServer(nil)
 	address := "http://" + pages.Listener.Addr().String()
 	u, _ := url.Parse(address)
 	o := Options{
 		URL: u, Kube: kube.NewServer(&rest.Config{Host: server.URL, BearerToken: "the console's own", Username: "root", Password: "x"}), Sessions: sessions, Paste: true, Streams: 2,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Log: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	pages.Config.Handler = New(t.Context(), o)
+	pages.Config.Handler = New(tb.Context(), o)
 	pages.Start()
-	t.Cleanup(pages.Close)
-	r := &rig{t: t, api: api, address: address, options: o}
+	tb.Cleanup(pages.Close)
+	r := &rig{t: tb, api: api, address: address, options: o}
 	r.fresh()
 
 	return r
@@ -196,23 +196,23 @@ func (r *rig) read(rsp *http.Response, err error) (int, string) {
 func (r *rig) get(path string) (int, string) {
 	r.t.Helper()
 
-	return r.read(r.client.Get(r.address + path))
+	return r.read(r.client.Get(r.address + path)) //nolint:bodyclose // read closes it.
 }
 
 func (r *rig) post(path string, values url.Values) (int, string) {
 	r.t.Helper()
 
-	return r.read(r.client.PostForm(r.address+path, values))
+	return r.read(r.client.PostForm(r.address+path, values)) //nolint:bodyclose // read closes it.
 }
 
 var csrfInput = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
 // csrf token of a page.
-func csrf(t testing.TB, page string) string {
-	t.Helper()
+func csrf(tb testing.TB, page string) string {
+	tb.Helper()
 	m := csrfInput.FindStringSubmatch(page)
 	if m == nil {
-		t.Fatalf("the page has no form:\n%s", page)
+		tb.Fatalf("the page has no form:\n%s", page)
 	}
 
 	return m[1]
@@ -290,7 +290,7 @@ func TestForged(t *testing.T) {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.Header.Set("Origin", "https://attacker.example")
 		req.Header.Set("Sec-Fetch-Site", "cross-site")
-		if code, _ := r.read(r.client.Do(req)); code != http.StatusForbidden {
+		if code, _ := r.read(r.client.Do(req)); code != http.StatusForbidden { //nolint:bodyclose // read closes it.
 			t.Errorf("%s from another site: %d", path, code)
 		}
 	}
@@ -301,7 +301,7 @@ func TestForged(t *testing.T) {
 	}
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.address+"/n/shop", nil)
 	req.Host = "attacker.example"
-	if code, _ := r.read(r.client.Do(req)); code != http.StatusMisdirectedRequest {
+	if code, _ := r.read(r.client.Do(req)); code != http.StatusMisdirectedRequest { //nolint:bodyclose // read closes it.
 		t.Errorf("by another name: %d", code)
 	}
 
@@ -418,8 +418,8 @@ func poison(v reflect.Value, depth int) {
 		if name := v.Type().String(); name == "v1.Time" || name == "v1.MicroTime" || name == "resource.Quantity" || name == "intstr.IntOrString" || strings.HasPrefix(name, "runtime.") {
 			return
 		}
-		for i := range v.NumField() {
-			poison(v.Field(i), depth+1)
+		for _, f := range v.Fields() {
+			poison(f, depth+1)
 		}
 	default:
 	}
