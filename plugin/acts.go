@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/plugin/internal/act"
+	"github.com/capstan-dev/capstan/internal/act"
+	"github.com/capstan-dev/capstan/internal/conditions"
 	"github.com/capstan-dev/capstan/plugin/internal/cluster"
-	"github.com/capstan-dev/capstan/plugin/internal/screen"
 )
 
 // An edit is what all acts have in common.
@@ -204,7 +204,7 @@ func await[T edited](ctx context.Context, out io.Writer, e *edit, t target[T], p
 }
 
 func progress(out io.Writer, began time.Time, last, message string) string {
-	message = screen.Visible(message)
+	message = conditions.Visible(message)
 	if message != last {
 		sayf(out, "%6.1f s  %s", time.Since(began).Seconds(), message)
 	}

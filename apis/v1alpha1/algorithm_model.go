@@ -69,6 +69,7 @@ type Model struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('oci:') || self.matches('^oci://[a-zA-Z0-9][a-zA-Z0-9._:/-]*(@sha256:[0-9a-f]{64})?$')",message="must be oci:// and the reference of an image, for instance oci://registry.example.org/models/reco@sha256:…"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('pvc:') || self.matches('^pvc://[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*(/[^?#]*)?$') && !self.matches('/[.][.](/|$)')",message="must be of the form pvc://claim/path, with the name of a PersistentVolumeClaim and without .., ? and #"
 	// +kubebuilder:example="s3://models/reco/7"
+	// +capstan:form:title="Model",order=110,group=basic
 	URI string `json:"uri"`
 
 	// Credentials is the name of a Secret of this namespace for the download. It has the keys of a Bucket's connection

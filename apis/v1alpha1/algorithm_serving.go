@@ -78,6 +78,7 @@ type Route struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a host name in lower case, which may begin with '*.', for instance reco.example.org"
 	// +kubebuilder:example="reco.example.org"
 	// +optional
+	// +capstan:form:title="Host name outside the cluster",order=90,group=basic
 	Host string `json:"host,omitempty"`
 
 	// Path prefix of the requests, which the Gateway does not rewrite. With protocol GRPC it is /. Default: /.

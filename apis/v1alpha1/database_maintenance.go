@@ -32,6 +32,7 @@ type DatabaseMaintenance struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]*$')",message="must be the value of status.change.hash"
 	// +kubebuilder:example="c3f2a9c1b5d"
 	// +optional
+	// +capstan:form:title="Approve a change",group=acts
 	Approve string `json:"approve,omitempty"`
 
 	// Freeze blocks everything that waits for a window, even in a window and with an approval, and also a requested

@@ -64,6 +64,7 @@ type TrainingSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
 	// +kubebuilder:example="registry.example.org/fraud-train:2.0.0"
+	// +capstan:form:title="Container image",order=10,group=basic
 	Image string `json:"image"`
 
 	// Command is the program that each rank is. The entrypoint of the image is not used. Without command, the first of args is the
@@ -83,6 +84,7 @@ type TrainingSpec struct {
 	// +listType=atomic
 	// +kubebuilder:example={"python","train.py","--epochs=3"}
 	// +optional
+	// +capstan:form:title="Program and arguments",order=20,group=basic
 	Args []string `json:"args,omitempty"`
 
 	// Env holds environment variables of the ranks, beside those that Capstan sets for each rank. A change begins another run.
@@ -115,6 +117,7 @@ type TrainingSpec struct {
 	// loaders need it.
 	//
 	// +optional
+	// +capstan:form:title="Resources of a worker",order=40
 	Resources *Resources `json:"resources,omitempty"`
 
 	// Workers is the number of pods that have ranks. A change begins another run. Default: 1.
@@ -124,6 +127,7 @@ type TrainingSpec struct {
 	// +kubebuilder:validation:Maximum=512
 	// +kubebuilder:example=16
 	// +optional
+	// +capstan:form:title="Workers",order=30,group=basic
 	Workers *int32 `json:"workers,omitempty"`
 
 	// Spares is the number of pods that wait, with all resources of a worker, to replace one at once. A change begins another run.
@@ -134,6 +138,7 @@ type TrainingSpec struct {
 	// +kubebuilder:validation:Maximum=64
 	// +kubebuilder:example=1
 	// +optional
+	// +capstan:form:title="Spare workers",order=75,group=advanced
 	Spares *int32 `json:"spares,omitempty"`
 
 	// ProcessesPerWorker is the number of ranks in each worker. A change begins another run. Default: resources.gpuCount, or 1 without
@@ -149,6 +154,7 @@ type TrainingSpec struct {
 	// after a stall or a loss that is not a number. A change begins another run.
 	//
 	// +optional
+	// +capstan:form:title="Checkpoints",order=70
 	Checkpoint *TrainingCheckpoint `json:"checkpoint,omitempty"`
 
 	// Watch defines how progress is recognised, and what is a fault beside the end of a process. A change begins another run.
@@ -177,6 +183,7 @@ type TrainingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="must be a time from 1m to 8760h, for instance 72h"
 	// +kubebuilder:example="72h"
 	// +optional
+	// +capstan:form:title="End after",order=80,group=advanced
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
 	// GracePeriod is the time that ranks have to write a checkpoint when their pod has to end, from 1s to 1h. A change begins another
@@ -192,12 +199,14 @@ type TrainingSpec struct {
 	//
 	// +kubebuilder:example=true
 	// +optional
+	// +capstan:form:title="Suspend",group=acts
 	Suspend bool `json:"suspend,omitempty"`
 
 	// Rerun starts the Training again, once for each id: another run begins with the newest checkpoint. A run that is active ends first.
 	// Default: nothing.
 	//
 	// +optional
+	// +capstan:form:title="Run again",group=acts
 	Rerun *TrainingRerun `json:"rerun,omitempty"`
 
 	// Schedule begins runs by the clock, for instance to train on new data every week. Then the first run begins at the first time of
@@ -243,6 +252,7 @@ type TrainingSpec struct {
 	// PodMetadata are labels and annotations of the pods, beside those that Capstan sets. A change begins another run.
 	//
 	// +optional
+	// +capstan:form:hidden
 	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 }
 

@@ -274,7 +274,7 @@ func find(t *testing.T, name string) artifact {
 func copySource(t *testing.T, root string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, folder := range []string{"apis", "examples", "function", "images", "input", "internal", "package", "provider"} {
+	for _, folder := range []string{"apis", "console", "examples", "function", "images", "input", "internal", "package", "provider"} {
 		if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
 			t.Fatal(err)
 		}

@@ -204,7 +204,7 @@ type Moment struct {
 // moment checks that it can be restored, and says it.
 func moment(d *v1alpha1.Database, m Moment, now time.Time) (string, error) {
 	if !m.one() {
-		return "", errors.New("which moment? Use one of --at, --point and --latest")
+		return "", errors.New("which moment? Name one time, one restore point, or the latest moment")
 	}
 	b := d.Status.Backup
 	if b == nil || b.Last == nil || b.EarliestRestorable == nil {
@@ -251,17 +251,17 @@ func pointOf(b *v1alpha1.BackupStatus, point string) (string, error) {
 func timeOf(b *v1alpha1.BackupStatus, text string, now time.Time) (string, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return "", fmt.Errorf("--at %q is no time with its zone, for instance %s", text, clock(now))
+		return "", fmt.Errorf("moment %q is no time with its zone, for instance %s", text, clock(now))
 	}
 	first, end := b.EarliestRestorable.Time, now
 	if b.LatestRestorable != nil {
 		end = b.LatestRestorable.Time
 	}
 	if at.Before(first) || at.After(end) {
-		return "", fmt.Errorf("--at %s cannot be restored: choose a moment from %s to %s", text, clock(first), clock(end))
+		return "", fmt.Errorf("moment %s cannot be restored: choose a moment from %s to %s", text, clock(first), clock(end))
 	}
 	if gap := b.GapAt; gap != nil && at.After(gap.Time) && (b.Last.At == nil || gap.After(b.Last.At.Time)) {
-		return "", fmt.Errorf("--at %s cannot be restored: writes were lost for the archive at %s: choose an earlier moment", text, clock(gap.Time))
+		return "", fmt.Errorf("moment %s cannot be restored: writes were lost for the archive at %s: choose an earlier moment", text, clock(gap.Time))
 	}
 
 	return text, nil
@@ -294,7 +294,7 @@ func Restore(d *v1alpha1.Database, m Moment, keepOldFor time.Duration, id string
 	kept := 24 * time.Hour
 	if keepOldFor != 0 {
 		if keepOldFor < time.Minute || keepOldFor > 720*time.Hour {
-			return ofDatabase{}, fmt.Errorf("--keep-old-for %s must be from 1m to 720h", keepOldFor)
+			return ofDatabase{}, fmt.Errorf("the time to keep the present data, %s, must be from 1m to 720h", keepOldFor)
 		}
 		kept, set["keepOldFor"] = keepOldFor, keepOldFor.String()
 	}

@@ -187,7 +187,7 @@ func TestDatabase(t *testing.T) {
 		"RestoreNoZone":    {reason: "Whose nine o'clock?", act: restore(Moment{At: "2026-11-26T08:59:00"}, 0), spec: `backup: {}`, status: running, err: "is no time with its zone"},
 		"RestoreWhen":      {reason: "A moment is chosen, not guessed.", act: restore(Moment{}, 0), spec: `backup: {}`, status: running, err: "which moment?"},
 		"RestoreTwoWays":   {reason: "One moment.", act: restore(Moment{Latest: true, At: "2026-11-26T08:59:00Z"}, 0), spec: `backup: {}`, status: running, err: "which moment?"},
-		"RestoreKeepShort": {reason: "The schema has bounds.", act: restore(Moment{Latest: true}, time.Second), spec: `backup: {}`, status: running, err: "--keep-old-for 1s must be from 1m to 720h"},
+		"RestoreKeepShort": {reason: "The schema has bounds.", act: restore(Moment{Latest: true}, time.Second), spec: `backup: {}`, status: running, err: "1s, must be from 1m to 720h"},
 		"RestoreNoBackup":  {reason: "There is nothing to restore.", act: restore(Moment{Latest: true}, 0), spec: `backup: {}`, status: alone, err: "it has no backup yet"},
 		"RestoreBusy":      {reason: "One at a time.", act: restore(Moment{Latest: true}, 0), spec: `backup: {}`, status: strings.Replace(running, "{phase", "{restore: {id: i0, phase: Filling}, phase", 1), err: "restore i0 is under way (Filling)"},
 		"RestoreGap":       {reason: "Not every moment after a gap can be restored.", act: restore(Moment{At: "2026-11-26T08:59:00Z"}, 0), spec: `backup: {}`, status: strings.Replace(running, "backup: {", `backup: {gapAt: "2026-11-26T07:00:00Z", `, 1), err: "writes were lost for the archive at 2026-11-26T07:00:00Z"},
