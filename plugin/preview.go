@@ -19,8 +19,8 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/internal/conditions"
 	"github.com/capstan-dev/capstan/plugin/internal/cluster"
-	"github.com/capstan-dev/capstan/plugin/internal/screen"
 )
 
 // A wanted preview is what the flags ask for.
@@ -200,7 +200,7 @@ func previewState(pv *v1alpha1.Preview, generation int64) (message string, done 
 	for _, t := range []xpv2.ConditionType{v1alpha1.TypeAccepted, v1alpha1.TypeBaseAllowed, v1alpha1.TypeComposed} {
 		c := pv.Status.GetCondition(t)
 		if c.Status == "False" && c.Reason != v1alpha1.ReasonComposing {
-			return "", false, fmt.Errorf("%s is False (%s): %s", t, c.Reason, screen.Visible(c.Message))
+			return "", false, fmt.Errorf("%s is False (%s): %s", t, c.Reason, conditions.Visible(c.Message))
 		}
 	}
 	c := pv.Status.GetCondition(v1alpha1.TypePreviewReady)

@@ -19,13 +19,14 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
 // optionsOf what every kind is set up with.
 func optionsOf(t *testing.T, c *CLI) map[schema.GroupVersionKind]controller.Options {
 	t.Helper()
 	told, all := map[schema.GroupVersionKind]controller.Options{}, map[schema.GroupVersionKind]setup{}
-	for gvk := range kinds(outside.NewResolver(nil, nil), &outside.Guard{}) {
+	for gvk := range kinds(outside.NewResolver(nil, nil), &outside.Guard{}, new(signals.Board), true) {
 		all[gvk] = func(_ ctrl.Manager, o controller.Options) error {
 			told[gvk] = o
 			return nil
@@ -90,7 +91,7 @@ func TestRates(t *testing.T) {
 			t.Errorf("%s should have a limit of %d a second", gvk.Kind, want)
 		}
 	}
-	if got, want := c.requests(kinds(outside.NewResolver(nil, nil), &outside.Guard{})), 5*sum; got != want {
+	if got, want := c.requests(kinds(outside.NewResolver(nil, nil), &outside.Guard{}, new(signals.Board), true)), 5*sum; got != want {
 		t.Errorf("The client of the API server should allow what all kinds may do together, want %d requests a second, got %d", want, got)
 	}
 }

@@ -37,6 +37,7 @@ import (
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
 func TestValidate(t *testing.T) {
@@ -117,7 +118,7 @@ func TestCache(t *testing.T) {
 	if _, err := o.Scheme.New(credentialsv1alpha1.CredentialGroupVersionKind); err != nil {
 		t.Error(err)
 	}
-	for gvk := range kinds(outside.NewResolver(nil, nil), &outside.Guard{}) {
+	for gvk := range kinds(outside.NewResolver(nil, nil), &outside.Guard{}, new(signals.Board), true) {
 		if gvk.Group == v1alpha1.GroupVersion.Group {
 			continue // a config is no managed resource
 		}

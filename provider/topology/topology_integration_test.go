@@ -31,6 +31,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 	"github.com/capstan-dev/capstan/provider/internal/testbench"
 	"github.com/capstan-dev/capstan/test/outside"
 )
@@ -63,7 +64,7 @@ func newBench(t *testing.T) *bench {
 		Scheme: scheme,
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 		Cache:  cache.Options{ReaderFailOnMissingInformer: true},
-	}, Setup)
+	}, Setup(new(signals.Board)))
 	return &bench{Client: kube, t: t}
 }
 
