@@ -20,6 +20,9 @@ const (
 // podFailures are how often a pod of one index may fail by itself. Evicted and deleted pods do not count.
 const podFailures = 6
 
+// killed is the exit code of a container whose processes the kernel killed.
+const killed = 137
+
 // A Job in whose pods the companion is process 1.
 type Job struct {
 	// Size is the number of pods, and Spares how many of them can be lost for good.
@@ -28,6 +31,8 @@ type Job struct {
 	Container string
 	Final     []int32
 	Gone      int32
+	// Killed: a pod whose container the kernel killed ends the Job, so that what makes Jobs can give another one more memory.
+	Killed bool
 	// DeadlineSeconds of the Job, or 0.
 	DeadlineSeconds int64
 	Template        *applycorev1.PodTemplateSpecApplyConfiguration
@@ -58,6 +63,9 @@ func (j Job) Spec() *applybatchv1.JobSpecApplyConfiguration {
 					WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)),
 			onExit(batchv1.PodFailurePolicyActionIgnore, j.Gone))).
 		WithTemplate(j.Template)
+	if j.Killed {
+		spec.PodFailurePolicy.WithRules(onExit(batchv1.PodFailurePolicyActionFailJob, killed))
+	}
 	if j.DeadlineSeconds > 0 {
 		spec.WithActiveDeadlineSeconds(j.DeadlineSeconds)
 	}
