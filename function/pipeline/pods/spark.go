@@ -34,6 +34,12 @@ const (
 // SparkMemory is the least memory of a pod.
 const SparkMemory = (daemonTotal + leastBeside + leastHeap) << 20
 
+// SparkOwn are settings of Spark that Capstan sets.
+var SparkOwn = []string{
+	"spark.blockManager.port", "spark.cores.max", "spark.driver.bindAddress", "spark.driver.host", "spark.driver.memory", "spark.driver.port", "spark.executor.cores",
+	"spark.executor.memory", "spark.local.dir", "spark.master", "spark.submit.deployMode",
+}
+
 // heap of a driver or an executor in a pod with so much memory, in MiB.
 func heap(memory resource.Quantity) int64 {
 	rest := memory.Value()>>20 - daemonTotal
