@@ -111,8 +111,12 @@ func TestFacts(t *testing.T) {
 		"Running": {reason: "Its companion says so.", job: job(), pods: []corev1.Pod{pod("0")}, state: &runner.State{Phase: runner.PhaseRunning, Attempts: 2}, want: v1alpha1.ObservedJob{Phase: "Running", Attempts: 2}},
 		"Recovering": {
 			reason: "The program starts again.", job: job(), pods: []corev1.Pod{pod("0")},
-			state: func() *runner.State { s := failedState(2, runner.ActionRetry); s.Phase = runner.PhaseRecovering; return s }(),
-			want:  v1alpha1.ObservedJob{Phase: "Recovering", Attempts: 2, Failure: &v1alpha1.ObservedFailure{Class: "User", Action: "Retry", ExitCode: 2}}, says: "last lines: usage / no such day",
+			state: func() *runner.State {
+				s := failedState(2, runner.ActionRetry)
+				s.Phase = runner.PhaseRecovering
+				return s
+			}(),
+			want: v1alpha1.ObservedJob{Phase: "Recovering", Attempts: 2, Failure: &v1alpha1.ObservedFailure{Class: "User", Action: "Retry", ExitCode: 2}}, says: "last lines: usage / no such day",
 		},
 		"Failed": {
 			reason: "The companion gave it up.", job: job(failed), pods: []corev1.Pod{pod("0", ended(11*time.Minute, runner.ExitFailed, "Error", failedState(3, runner.ActionFail)))},
