@@ -86,7 +86,6 @@ var pipelineMistakes = []mistake{
 	{`retry: {rules: [{when: {exitCodes: [3]}, do: Retry, factor: 2}]}`, []string{"spec.retry.rules[0]: Invalid value: factor and max need do: RetryWithMemory"}},
 	{`retry: {rules: [{when: {exitCodes: [3]}, do: Fail, attempts: 2}]}`, []string{"spec.retry.rules[0]: Invalid value: attempts and backoff have no effect with do: Fail: remove them"}},
 	{`retry: {rules: [{when: {exitCodes: [3]}, do: RetryWithMemory, backoff: {from: 1s}}]}`, []string{"spec.retry.rules[0].backoff: Invalid value: has no effect with do: RetryWithMemory, which begins at once: remove it"}},
-	{`retry: {rules: [{when: {exitCodes: [3]}, do: RetryWithMemory, max: 1}]}`, []string{"spec.retry.rules[0].max: Invalid value: 1: must be a quantity of at least 1Mi, for instance 64Gi"}},
 	{`retry: {resetAfter: 200h}`, []string{"spec.retry.resetAfter: Invalid value: \"200h\": must be a time from 1s to 168h, for instance 1h"}},
 	{`retry: {backoff: {from: 25h}}`, []string{"spec.retry.backoff.from: Invalid value: \"25h\": must be a time from 0s to 24h, for instance 10s"}},
 	{`retry: {backoff: {to: 25h}}`, []string{"spec.retry.backoff.to: Invalid value: \"25h\": must be a time from 0s to 24h, for instance 10m"}},
