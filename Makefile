@@ -22,7 +22,7 @@ FUZZTIME    ?= 10m
 N           ?= 100
 TIMEOUT     ?= 20m
 # What is tested with real servers. Members of a database have a run of their own at night: on a busy machine they prove nothing.
-SERVERS     ?= ./function/database/engine/mysql ./images/companion/... ./images/mysql ./plugin ./provider/... ./test/outside/... ./test/policies/... ./test/provider/...
+SERVERS     ?= ./console/... ./function/database/engine/mysql ./images/companion/... ./images/mysql ./plugin ./provider/... ./test/outside/... ./test/policies/... ./test/provider/...
 
 # What make test is made of, in this order.
 TEST_PARTS  := check-generated check-compatible docs unit check-golden integration e2e
@@ -94,7 +94,7 @@ check-golden: ## Compare every example with its golden render
 
 integration: ## Provider and companion against real servers and a real API server, which they mostly wait for (RUN=TestName for a part)
 	export CAPSTAN_DEBIAN_DRIFT=true; \
-	  programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes prometheus mysql); eval "$$programs"; \
+	  programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes prometheus mysql chromium); eval "$$programs"; \
 	  go test -tags=integration -count=1 -p=4 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') $(SERVERS)
 
 e2e: ## On the embedded cluster, but for slow tests, which take turns in CI (RUN=TestName for a part; test/README.md)

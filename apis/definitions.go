@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apis holds the definitions of the composite resources as make generate writes them.
+// Package apis holds the definitions and the forms of the composite resources as make generate writes them.
 package apis
 
 import _ "embed"
@@ -17,4 +17,19 @@ var (
 	Training []byte
 	//go:embed pipeline/definition.yaml
 	Pipeline []byte
+	//go:embed preview/definition.yaml
+	Preview []byte
+)
+
+// Forms of the composite resources that have one: a JSON schema with the fields of the first screen. The name of each property is the path of
+// a field below the spec. There are no defaults: what is not filled in is not set.
+var (
+	//go:embed algorithm/form.json
+	AlgorithmForm []byte
+	//go:embed database/form.json
+	DatabaseForm []byte
+	//go:embed pipeline/form.json
+	PipelineForm []byte
+	//go:embed training/form.json
+	TrainingForm []byte
 )

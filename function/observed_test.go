@@ -25,7 +25,7 @@ func basic() *fnv1.RunFunctionRequest {
 				"image": "registry.example.org/algo/reco:2.1.4", "replicas": 2, "port": 8080,
 				"resources": map[string]any{"cpu": "500m", "memory": "512Mi"},
 				"scaling":   map[string]any{"minReplicas": 2, "maxReplicas": 5},
-				"config":    map[string]any{"mountPath": "/etc/algorithm", "files": map[string]any{"reco.yaml": "threshold: 0.7"}},
+				"config":    map[string]any{"reco.yaml": "threshold: 0.7"},
 			},
 		})
 		req.RequiredResources = map[string]*fnv1.Resources{requiredSettings: {}}

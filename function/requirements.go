@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/function/experiment"
 	"github.com/capstan-dev/capstan/function/pipeline"
 	pipelinenames "github.com/capstan-dev/capstan/function/pipeline/names"
+	"github.com/capstan-dev/capstan/function/preview"
 	"github.com/capstan-dev/capstan/function/training"
 	trainingnames "github.com/capstan-dev/capstan/function/training/names"
 )
@@ -72,6 +73,7 @@ func kinds() map[schema.GroupKind]kind {
 			requiredRules:   names.PrometheusRuleGVK,
 		}},
 		apisv1alpha1.ExperimentGroupVersionKind.GroupKind(): {plan: experiment.Plan},
+		apisv1alpha1.PreviewGroupVersionKind.GroupKind():    {plan: preview.Plan, remembers: preview.Algorithm},
 		apisv1alpha1.TrainingGroupVersionKind.GroupKind(): {plan: training.Plan, remembers: trainingnames.Service, optional: map[string]schema.GroupVersionKind{
 			"run":           observev1alpha1.RunGroupVersionKind,
 			"modelversion":  registryv1alpha1.ModelVersionGroupVersionKind,

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -198,7 +199,13 @@ func set(s *v1alpha1.Settings, ls ...leaf) error {
 	if err := checkDatabase(next.Database); err != nil {
 		return err
 	}
+	if err := checkTraining(next.Training); err != nil {
+		return err
+	}
 	if err := checkPage(next.Alerts.RunbookPage); err != nil {
+		return err
+	}
+	if err := checkPreview(next.Preview); err != nil {
 		return err
 	}
 	*s = *next
@@ -255,6 +262,26 @@ func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
 	return allow.CheckAlgorithms(a.Allowed)
 }
 
+// Bounds of a deadline, as the schema of a Training has them.
+const (
+	shortestDeadline = time.Minute
+	longestDeadline  = 8760 * time.Hour
+)
+
+// checkTraining settings with one new field.
+func checkTraining(t v1alpha1.TrainingSettings) error {
+	if n := t.MaxWorkers; n != nil && *n < 1 {
+		return errors.New("must be at least 1")
+	}
+	if n := t.MaxGPUs; n != nil && *n < 0 {
+		return errors.New("must be at least 0")
+	}
+	if d := t.MaxDeadline; d != nil && (d.Duration < shortestDeadline || d.Duration > longestDeadline) {
+		return errors.New("must be a time from 1m to 8760h")
+	}
+	return allow.CheckTrainings(t.Allowed)
+}
+
 // checkPage that alerts lead to.
 func checkPage(page string) error {
 	u, err := url.Parse(page)
@@ -263,6 +290,23 @@ func checkPage(page string) error {
 	}
 	return nil
 }
+
+// checkPreview checks settings with one new field.
+func checkPreview(p v1alpha1.PreviewSettings) error {
+	if errs := validation.IsDNS1123Subdomain(p.Domain); p.Domain != "" && len(errs) > 0 {
+		return errors.New(strings.Join(errs, ", and "))
+	}
+	if p.Scheme != "" && p.Scheme != "http" && p.Scheme != "https" {
+		return errors.New("must be http or https")
+	}
+	if p.MaxTTL != nil && p.MaxTTL.Duration < shortestPreview {
+		return errors.New("must be at least 5m, the shortest spec.ttl of a Preview")
+	}
+	return nil
+}
+
+// shortestPreview is the lowest spec.ttl of a Preview.
+const shortestPreview = 5 * time.Minute
 
 func checkImage(image string) error {
 	if image == "" || strings.ContainsFunc(image, func(r rune) bool { return r <= ' ' }) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -641,6 +642,72 @@ func TestSettingsOfAlerts(t *testing.T) {
 			}
 			if s.Alerts.RunbookPage != tc.want {
 				t.Errorf("%s: want %q, got %q", tc.reason, tc.want, s.Alerts.RunbookPage)
+			}
+		})
+	}
+}
+
+func TestSettingsOfTraining(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		fields   map[string]any
+		want     v1alpha1.TrainingSettings
+		mistakes string
+	}{
+		"None": {reason: "Without settings there are no limits."},
+		"All": {
+			reason: "A platform can limit size, time and queues.",
+			fields: map[string]any{"maxWorkers": 8, "maxGPUs": 0, "maxDeadline": "72h", "allowed": map[string]any{"queues": []any{map[string]any{"name": "batch"}}}},
+			want: v1alpha1.TrainingSettings{
+				MaxWorkers: new(int32(8)), MaxGPUs: new(int32(0)), MaxDeadline: &metav1.Duration{Duration: 72 * time.Hour},
+				Allowed: v1alpha1.AllowedToTrainings{Queues: []v1alpha1.Allowed{{Name: "batch"}}},
+			},
+		},
+		"NoWorkers": {
+			reason: "A Training has at least one worker.", fields: map[string]any{"maxWorkers": 0},
+			mistakes: `EnvironmentConfig "capstan": training.maxWorkers: cannot use "0": must be at least 1`,
+		},
+		"Negative": {
+			reason: "There is no such number of GPUs.", fields: map[string]any{"maxGPUs": -1},
+			mistakes: `EnvironmentConfig "capstan": training.maxGPUs: cannot use "-1": must be at least 0`,
+		},
+		"Moment": {
+			reason: "No Training could have such a deadline.", fields: map[string]any{"maxDeadline": "1s"},
+			mistakes: `EnvironmentConfig "capstan": training.maxDeadline: cannot use "1s": must be a time from 1m to 8760h`,
+		},
+		"QueueName": {
+			reason: "No queue has such a name.", fields: map[string]any{"allowed": map[string]any{"queues": []any{map[string]any{"name": "A B"}}}},
+			mistakes: `EnvironmentConfig "capstan": training.allowed.queues: cannot use "[map[name:A B]]": "A B": a lowercase RFC 1123 subdomain`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := settingsOf(received(t, request(environment(map[string]any{"training": tc.fields}))))
+			if (err == nil) != (tc.mistakes == "") || err != nil && !strings.HasPrefix(err.Error(), tc.mistakes) {
+				t.Errorf("%s: want mistakes %q, got %v", tc.reason, tc.mistakes, err)
+			}
+			if diff := cmp.Diff(tc.want, got.Training); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestPreviewSettings(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		data   map[string]any
+		want   string
+	}{
+		"Usual":     {"What can be used is used.", map[string]any{"domain": "preview.example.org", "scheme": "http", "maxTTL": "168h"}, ""},
+		"Domain":    {"It is a part of host names.", map[string]any{"domain": "https://example.org"}, `preview.domain: cannot use "https://example.org"`},
+		"Scheme":    {"It is one of two.", map[string]any{"scheme": "ftp"}, `preview.scheme: cannot use "ftp": must be http or https`},
+		"Too short": {"A Preview could not have any ttl.", map[string]any{"maxTTL": "1m"}, `preview.maxTTL: cannot use "1m": must be at least 5m, the shortest spec.ttl of a Preview`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := settingsOf(received(t, request(environment(map[string]any{"preview": tc.data}))))
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s want %q, got %v", tc.reason, tc.want, err)
 			}
 		})
 	}

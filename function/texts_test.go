@@ -44,7 +44,7 @@ func TestTexts(t *testing.T) {
 	var mutex sync.Mutex
 	tried, used := map[string]bool{}, map[string]bool{}
 	t.Run("Kinds", func(t *testing.T) {
-		for _, kind := range []string{"Algorithm", "Database", "Experiment", "Pipeline", "Training"} {
+		for _, kind := range []string{"Algorithm", "Database", "Experiment", "Pipeline", "Preview", "Training"} {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
 				f := newFunction(kinds(), func() time.Time { return now })
@@ -242,6 +242,11 @@ func (d document) planned(t *testing.T, f *Function, text map[string]any) (map[s
 		Meta: &fnv1.RequestMeta{Tag: "tag"}, Context: structFrom(map[string]any{contextKeyNow: "2026-01-01T00:00:00Z"}),
 		Observed:          &fnv1.State{Composite: resourceOf(xr), Resources: d.observed},
 		RequiredResources: map[string]*fnv1.Resources{requiredSettings: {}, requiredKinds: reported(served)},
+	}
+	if text["kind"] == "Preview" {
+		for _, o := range yamlOf(t, "../examples/preview/both/required/originals.yaml") { // What it copies.
+			req.RequiredResources["base-"+strings.ToLower(compose.Text(o, "kind"))] = &fnv1.Resources{Items: []*fnv1.Resource{resourceOf(o)}}
+		}
 	}
 	objects := map[string]map[string]any{}
 	if text["kind"] == xr["kind"] {

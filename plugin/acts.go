@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/plugin/internal/act"
+	"github.com/capstan-dev/capstan/internal/act"
+	"github.com/capstan-dev/capstan/internal/conditions"
 	"github.com/capstan-dev/capstan/plugin/internal/cluster"
-	"github.com/capstan-dev/capstan/plugin/internal/screen"
 )
 
 // An edit is what all acts have in common.
@@ -204,7 +204,7 @@ func await[T edited](ctx context.Context, out io.Writer, e *edit, t target[T], p
 }
 
 func progress(out io.Writer, began time.Time, last, message string) string {
-	message = screen.Visible(message)
+	message = conditions.Visible(message)
 	if message != last {
 		sayf(out, "%6.1f s  %s", time.Since(began).Seconds(), message)
 	}
@@ -295,7 +295,12 @@ func (p *plugin) databaseActs() []*cobra.Command {
 	}))
 	reinitialize.Flags().StringVar(&member, "member", "", "The standby")
 	_ = reinitialize.MarkFlagRequired("member")
-	for cmd, flag := range map[*cobra.Command]string{switchover: "to", reinitialize: "member"} {
+	fence := with(p.databaseAct("fence", "Keep a standby stopped, for a look at its data", func(d *v1alpha1.Database) (planned, error) {
+		return act.Fence(d, member, id("fence"))
+	}))
+	fence.Flags().StringVar(&member, "member", "", "The standby")
+	_ = fence.MarkFlagRequired("member")
+	for cmd, flag := range map[*cobra.Command]string{switchover: "to", reinitialize: "member", fence: "member"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, p.members)
 	}
 
@@ -308,6 +313,8 @@ func (p *plugin) databaseActs() []*cobra.Command {
 		p.databaseAct("wake", "Start a hibernated Database", act.Wake),
 		with(p.databaseAct("rotate", "Replace the logins of consumers", func(d *v1alpha1.Database) (planned, error) { return act.Rotate(d, id("rotate")) })),
 		reinitialize,
+		fence,
+		p.databaseAct("unfence", "Start a member again that is kept stopped", act.Unfence),
 	}
 }
 

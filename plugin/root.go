@@ -72,11 +72,13 @@ func (p *plugin) root() *cobra.Command {
 		&cobra.Group{ID: groupSee, Title: "See:"},
 		&cobra.Group{ID: groupAlgorithm, Title: "Rollout of an Algorithm:"},
 		&cobra.Group{ID: groupDatabase, Title: "Operate a Database:"},
+		&cobra.Group{ID: groupPreview, Title: "Previews:"},
 	)
 	root.AddCommand(p.status(), p.logs(), p.doctor(), p.supportBundle(), versionCommand())
 	root.AddCommand(p.algorithmActs()...)
 	root.AddCommand(p.databaseActs()...)
 	root.AddCommand(p.shells()...)
+	root.AddCommand(p.preview())
 
 	return root
 }
@@ -86,6 +88,7 @@ const (
 	groupSee       = "see"
 	groupAlgorithm = "algorithm"
 	groupDatabase  = "database"
+	groupPreview   = "preview"
 )
 
 // hide flags that few need.

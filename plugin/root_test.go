@@ -59,6 +59,7 @@ func TestComplete(t *testing.T) {
 		"switchover |":                      "orders\n:4",
 		"switchover orders --to |":          "orders-g2-a\norders-g2-b\n:4",
 		"reinitialize orders --member |":    "orders-g2-a\norders-g2-b\n:4",
+		"fence orders --member |":           "orders-g2-a\norders-g2-b\n:4",
 		"promote |":                         "reco\n:4",
 		"promote reco |":                    ":4",
 		"reinit|":                           "reinitialize\tCopy the data of a standby again\n:4",

@@ -63,6 +63,8 @@ const (
 // Environment of a rank, besides the variables of torchrun: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR,
 // MASTER_PORT, TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_RUN_ID.
 const (
+	// EnvRun is the number of the run, from 1: what {run} in spec.onSuccess.register.source stands for.
+	EnvRun = "CAPSTAN_RUN"
 	// EnvAttempt is the number of the attempt, from 0.
 	EnvAttempt = "CAPSTAN_ATTEMPT"
 	// EnvResumeFrom is the path or URI of the checkpoint to begin with. Empty: from the beginning.
@@ -110,11 +112,18 @@ type Plan struct {
 type Checkpoints struct {
 	// Dir is the folder of each pod for checkpoints, on a volume that all pods share.
 	Dir string `json:"dir"`
+	// Cycle is the number of the run whose folder Dir is, below a folder that all pods share: index 0 makes it. 0: Dir itself is shared.
+	Cycle int `json:"cycle,omitempty"`
+	// Former is the cycle before, 0 for none. Its folder stays. Index 0 deletes the ones of other cycles.
+	Former int `json:"former,omitempty"`
 	// Complete is a pattern of path.Match, relative to Dir, for a file that exists only in a complete checkpoint. Its first folder is the
 	// checkpoint, and the last number in the name of that folder is its step. Empty: only checkpoints that ranks report in EnvProgress
 	// count, and the crew records these in Dir.
 	Complete string `json:"complete,omitempty"`
 }
+
+// CyclePrefix begins the names of the folders of a training's cycles. A number follows.
+func CyclePrefix(training string) string { return training + "-cycle-" }
 
 // Watch says how the output of the ranks is understood, and what is a fault beside the end of a process.
 type Watch struct {

@@ -12,6 +12,11 @@ const (
 	// AnnotationDecides of a pod, with the value "true", says that its member takes part in
 	// the decision. Members of earlier images do not.
 	AnnotationDecides = "capstan.dev/member-decides"
+
+	// AnnotationYields of a pod, with the value "true", says that its member also stops for
+	// a generation that has other data, as a restore makes it. Members of earlier images stop
+	// only for a copy of their own data that follows them.
+	AnnotationYields = "capstan.dev/member-yields"
 )
 
 // States of a FenceRecord, in the order in which they come. Committed and Withdrawn are
@@ -30,7 +35,7 @@ const (
 // FenceRecord decides which of two generations of a Database takes writes. Members change
 // it only as they have read it, so that one request wins.
 type FenceRecord struct {
-	// ID of the upgrade, and of its fence.
+	// ID of the upgrade or the restore, and of its fence.
 	ID string `json:"id"`
 
 	// To is the label of the later generation's pods, such as orders-db.g2.

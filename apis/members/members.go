@@ -80,4 +80,7 @@ type Report struct {
 
 	// Reinitialize says what became of the last request to copy this member again.
 	Reinitialize ReinitializeReport `json:"reinitialize,omitzero"`
+
+	// Fence says what became of the last request to stop this member.
+	Fence MemberFenceReport `json:"fence,omitzero"`
 }

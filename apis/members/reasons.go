@@ -28,6 +28,8 @@ const (
 	ReasonFenced = "Fenced"
 	// ReasonCannotFence: this member is the leader, and cannot stop for a fence without losing something.
 	ReasonCannotFence = "CannotFence"
+	// ReasonStopped: this member is stopped, because a person requests it.
+	ReasonStopped = "MemberFenced"
 	// ReasonStandbyLost: this standby cannot follow, because its leader has removed what it needs next.
 	ReasonStandbyLost = "StandbyLost"
 )

@@ -25,6 +25,7 @@ type Lifecycle struct {
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:example=20
 	// +optional
+	// +capstan:form:title="First share of traffic, in %",order=100,group=basic
 	CanaryWeight *int32 `json:"canaryWeight,omitempty"`
 
 	// Steps are the percentages of traffic that a candidate gets one after the other, in rising order, for instance 5,
@@ -107,6 +108,7 @@ type Lifecycle struct {
 	// +kubebuilder:validation:Maximum=1
 	// +kubebuilder:example=0.99
 	// +optional
+	// +capstan:form:title="Requests that must succeed",order=105,group=advanced
 	SuccessThreshold *float64 `json:"successThreshold,omitempty"`
 
 	// MaxFailureIncreasePercent is by how much more of its requests can fail in the candidate than in the live revision,

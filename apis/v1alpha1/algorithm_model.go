@@ -53,8 +53,8 @@ type Model struct {
 	// for object storage otherwise AWS.
 	//
 	// oci://registry/repository:tag, an image or artifact, preferably with @sha256:…, so that it never moves. The node
-	// mounts it, or an init container downloads it where the platform's setting modelImages says so, and with digest,
-	// size or cache.
+	// mounts it, or an init container downloads it where the platform's setting modelImages says so, and with digest
+	// or cache.
 	//
 	// pvc://claim/path, a folder of a PersistentVolumeClaim of this namespace.
 	//
@@ -69,6 +69,7 @@ type Model struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('oci:') || self.matches('^oci://[a-zA-Z0-9][a-zA-Z0-9._:/-]*(@sha256:[0-9a-f]{64})?$')",message="must be oci:// and the reference of an image, for instance oci://registry.example.org/models/reco@sha256:…"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('pvc:') || self.matches('^pvc://[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*(/[^?#]*)?$') && !self.matches('/[.][.](/|$)')",message="must be of the form pvc://claim/path, with the name of a PersistentVolumeClaim and without .., ? and #"
 	// +kubebuilder:example="s3://models/reco/7"
+	// +capstan:form:title="Model",order=110,group=basic
 	URI string `json:"uri"`
 
 	// Credentials is the name of a Secret of this namespace for the download. It has the keys of a Bucket's connection
@@ -81,30 +82,15 @@ type Model struct {
 	// +optional
 	Credentials string `json:"credentials,omitempty"`
 
-	// Digest that the model must have: sha256 of the sorted lines that sha256sum prints for its files. Default: the tag
-	// digest of the registry's version if it has one, otherwise no check.
+	// Digest that the model must have: sha256 of the sorted lines that sha256sum prints for its files. With / and a number
+	// behind it, all files together must have so many bytes, and a download of more ends early. Default: the tag digest of
+	// the registry's version if it has one, otherwise no check.
 	//
-	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$')",message="must be sha256: and 64 hexadecimal digits in lower case, as companion digest prints it"
-	// +kubebuilder:validation:MaxLength=71
+	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}(/[1-9][0-9]{0,17})?$')",message="must be sha256: and 64 hexadecimal digits in lower case, as companion digest prints it, with / and the size in bytes as needed"
+	// +kubebuilder:validation:MaxLength=90
 	// +kubebuilder:example="sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 	// +optional
 	Digest string `json:"digest,omitempty"`
-
-	// Size in bytes that all files of the model must have together. Default: no check.
-	//
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:example=1073741824
-	// +optional
-	Size *int64 `json:"size,omitempty"`
-
-	// MountPath is the directory where the model appears. Default: /models.
-	//
-	// +kubebuilder:default="/models"
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^:]+$') && self != '/dev/shm'",message="must be an absolute path without ':', other than / and /dev/shm"
-	// +kubebuilder:example="/models"
-	// +optional
-	MountPath string `json:"mountPath,omitempty"`
 
 	// Cache keeps downloaded models on a volume that all replicas share, which Capstan creates with the first revision
 	// that uses it, and deletes with the Algorithm. It can grow where the storage class allows it, and never shrink.

@@ -191,21 +191,22 @@ func (v PodVolume) MarshalJSON() ([]byte, error) { return json.Marshal(v.Core) }
 
 // PodVolumeMount is a folder of the Algorithm's own container where a volume appears.
 type PodVolumeMount struct {
-	// Name of the volume in volumes.
+	// Name of the volume in volumes, or config, model, or secret-NAME with a name in spec.secrets: those are read-only.
 	//
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=260
 	// +kubebuilder:example="features"
 	Name string `json:"name"`
 
-	// MountPath is the folder. It must not overlap with the folders of spec.config,
-	// spec.secrets, spec.model and shared memory.
+	// MountPath is the folder. It must not overlap with the folders of spec.config, spec.secrets, spec.model and shared
+	// memory. Where it names one of these, it is the folder of that.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^:]+$') && self != '/dev/shm'",message="must be an absolute path without ':', other than / and /dev/shm"
 	// +kubebuilder:example="/features"
 	MountPath string `json:"mountPath"`
 
-	// SubPath is the folder or file of the volume that appears. Default: the whole volume.
+	// SubPath is the folder or file of the volume that appears. A running container does not get changes of such a file, so
+	// that a Secret needs rotate Rolling. Default: the whole volume.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')",message="must be a relative path without the segment .."

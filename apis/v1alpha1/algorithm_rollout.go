@@ -77,7 +77,7 @@ type RolloutStatus struct {
 	// +optional
 	Candidate string `json:"candidate,omitempty"`
 
-	// PreviewURL is the address of the candidate inside the cluster, from its first replica until all traffic shifts to
+	// PreviewURL is the address of the candidate inside the cluster, from the start of its replicas until all traffic shifts to
 	// it. Pods that reach the Algorithm's Service reach this address as well. Empty: there is no candidate.
 	//
 	// +optional

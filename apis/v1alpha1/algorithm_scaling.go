@@ -25,6 +25,7 @@ type Scaling struct {
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:example=1
 	// +optional
+	// +capstan:form:title="Scale down to",order=65
 	MinReplicas int32 `json:"minReplicas"`
 
 	// IdleAfterSeconds is how long, in seconds, no request must come until an Algorithm with minReplicas 0 sleeps. Before
@@ -41,6 +42,7 @@ type Scaling struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:example=10
+	// +capstan:form:title="Scale up to",order=60,group=basic
 	MaxReplicas int32 `json:"maxReplicas"`
 
 	// ScaleDownAfterSeconds is how long, in seconds, fewer replicas must be sufficient before some are removed. It then
@@ -62,6 +64,7 @@ type Scaling struct {
 	// +kubebuilder:validation:Maximum=3600000
 	// +kubebuilder:example=50
 	// +optional
+	// +capstan:form:title="Latency to keep, in ms",order=70,group=basic
 	TargetLatencyMs *int32 `json:"targetLatencyMs,omitempty"`
 
 	// Signal is the load that the number of replicas follows: InFlight (requests in progress), RequestRate (requests

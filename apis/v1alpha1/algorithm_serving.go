@@ -78,6 +78,7 @@ type Route struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a host name in lower case, which may begin with '*.', for instance reco.example.org"
 	// +kubebuilder:example="reco.example.org"
 	// +optional
+	// +capstan:form:title="Host name outside the cluster",order=90,group=basic
 	Host string `json:"host,omitempty"`
 
 	// Path prefix of the requests, which the Gateway does not rewrite. With protocol GRPC it is /. Default: /.
@@ -170,14 +171,6 @@ type MountedSecret struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
 	// +kubebuilder:example="reco-license"
 	Name string `json:"name"`
-
-	// MountPath is the directory where the files appear. Default: /etc/secrets/NAME, with the name of the Secret.
-	//
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^:]+$') && self != '/dev/shm'",message="must be an absolute path without ':', other than / and /dev/shm"
-	// +kubebuilder:example="/etc/secrets/reco-license"
-	// +optional
-	MountPath string `json:"mountPath,omitempty"`
 
 	// Rotate is what a change of the Secret does. Restartless updates the files in the running container within about a
 	// minute. Rolling also makes a new revision, for containers that read the files only once. Default: Restartless.

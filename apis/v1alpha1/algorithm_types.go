@@ -81,6 +81,7 @@ type AlgorithmSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
 	// +kubebuilder:example="registry.example.org/algo/reco:2.1.4"
+	// +capstan:form:title="Container image",order=10,group=basic
 	Image string `json:"image"`
 
 	// Replicas is the number of pods. With spec.scaling it is only the initial number; after that the autoscaler sets
@@ -92,6 +93,7 @@ type AlgorithmSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:example=3
 	// +optional
+	// +capstan:form:title="Replicas",order=20,group=basic
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// Port that the container listens on. Clients use port 80 of the Algorithm's Service instead. A change makes a new
@@ -102,6 +104,7 @@ type AlgorithmSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +kubebuilder:example=8080
 	// +optional
+	// +capstan:form:title="Port of the container",order=30,group=basic
 	Port *int32 `json:"port,omitempty"`
 
 	// Protocol that the port speaks: HTTP or GRPC. With GRPC the Services announce HTTP/2 without TLS (appProtocol
@@ -141,13 +144,17 @@ type AlgorithmSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// Config holds configuration files of the container. A change makes a new revision, like a change of the image.
+	// Config holds configuration files of the container by name. They appear in /etc/algorithm, or where an entry of
+	// spec.volumeMounts with the name config says. All files together can hold 786,432 bytes (768 KiB). A change makes a
+	// new revision, like a change of the image.
 	//
+	// +kubebuilder:example={"reco.yaml":"threshold: 0.7"}
 	// +optional
-	Config *Config `json:"config,omitempty"`
+	Config Config `json:"config,omitempty"`
 
-	// Secrets of this namespace whose keys are mounted as files. A change of this list makes a new revision; rotate
-	// defines what a change inside a Secret does.
+	// Secrets of this namespace whose keys are mounted as files. They appear in /etc/secrets/NAME, or where an entry of
+	// spec.volumeMounts with the name secret-NAME says. A change of this list makes a new revision; rotate defines what a
+	// change inside a Secret does.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -156,20 +163,24 @@ type AlgorithmSpec struct {
 	Secrets []MountedSecret `json:"secrets,omitempty"`
 
 	// Model that the container serves, when the image does not contain it. Capstan mounts it before the container
-	// starts. A change of the model's version makes a new revision.
+	// starts, in /models, or where an entry of spec.volumeMounts with the name model says. A change of the model's version
+	// makes a new revision.
 	//
 	// +optional
+	// +capstan:form:title="Model",order=110
 	Model *Model `json:"model,omitempty"`
 
 	// Resources of one replica. A change makes a new revision.
 	//
 	// +optional
+	// +capstan:form:title="Resources of a replica",order=40
 	Resources *Resources `json:"resources,omitempty"`
 
 	// Scaling lets the number of replicas follow the load. A change takes effect at once and restarts nothing. Default:
 	// no scaling, spec.replicas is the number.
 	//
 	// +optional
+	// +capstan:form:title="Scaling",order=60
 	Scaling *Scaling `json:"scaling,omitempty"`
 
 	// Objectives are the share of requests that must succeed, and their latency, of language models also the time to the
@@ -190,6 +201,7 @@ type AlgorithmSpec struct {
 	// ready.
 	//
 	// +optional
+	// +capstan:form:title="Rollouts",order=100
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 
 	// Rollout holds what a person asks of a rollout: to pause, approve, promote, abort or retry. A change takes effect at
@@ -197,6 +209,7 @@ type AlgorithmSpec struct {
 	//
 	// +optional
 	// +nullable
+	// +capstan:form:title="Acts on the rollout",group=acts
 	Rollout *RolloutRequests `json:"rollout,omitempty"`
 
 	// Experiment is the name of an Experiment of this namespace that shall run now. It compares the live revision (arm A)
@@ -208,6 +221,7 @@ type AlgorithmSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of an Experiment: lower case letters, digits and '-', with a letter or digit at both ends"
 	// +kubebuilder:example="ranking-2026-11"
 	// +optional
+	// +capstan:form:hidden
 	Experiment string `json:"experiment,omitempty"`
 
 	// SLO makes objectives.successRatio what clients can rely on over weeks, with an error budget. A change restarts
@@ -226,6 +240,7 @@ type AlgorithmSpec struct {
 	// need it. A change restarts nothing.
 	//
 	// +optional
+	// +capstan:form:title="Route",order=90
 	Route *Route `json:"route,omitempty"`
 
 	// Access lists the pods that can send requests to the Algorithm. The Gateway of spec.route and the scraper of metrics
@@ -244,7 +259,8 @@ type AlgorithmSpec struct {
 	// +optional
 	Availability *Availability `json:"availability,omitempty"`
 
-	// VolumeMounts are the folders of the container where volumes of spec.pod.volumes appear. A change makes a new revision.
+	// VolumeMounts are the folders of the container where volumes of spec.pod.volumes appear, and where config, model and
+	// secret-NAME do, when it is not their usual folder. A change makes a new revision.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -271,6 +287,7 @@ type AlgorithmSpec struct {
 	// PodMetadata are labels and annotations of the pods, beside those that Capstan sets. A change makes a new revision.
 	//
 	// +optional
+	// +capstan:form:hidden
 	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 
 	// RevisionHistoryLimit is the number of revisions to keep beside the live one. A kept revision can be restored
@@ -282,6 +299,7 @@ type AlgorithmSpec struct {
 	// +kubebuilder:validation:Maximum=10
 	// +kubebuilder:example=2
 	// +optional
+	// +capstan:form:hidden
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
@@ -362,27 +380,14 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// Config is a set of files. They are in an immutable ConfigMap whose name contains a hash of its content. An edit creates
+// Config is a set of files by name. They are in an immutable ConfigMap whose name contains a hash of its content. An edit creates
 // another ConfigMap and a new revision; a rollback uses the previous ConfigMap. Variables are in spec.env.
-type Config struct {
-	// MountPath is the directory where the files appear. Default: /etc/algorithm.
-	//
-	// +kubebuilder:default="/etc/algorithm"
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^:]+$') && self != '/dev/shm'",message="must be an absolute path without ':', other than / and /dev/shm"
-	// +kubebuilder:example="/etc/algorithm"
-	// +optional
-	MountPath string `json:"mountPath,omitempty"`
-
-	// Files by name. All files together can hold 786,432 bytes (768 KiB).
-	//
-	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z0-9]+$') && !k.startsWith('..') && k != '.' && k.size() <= 253)",message="names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"
-	// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes in total: move larger files into the image or a volume"
-	// +kubebuilder:example={"reco.yaml":"threshold: 0.7"}
-	Files map[string]FileContent `json:"files"`
-}
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=64
+// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z0-9]+$') && !k.startsWith('..') && k != '.' && k.size() <= 253)",message="names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"
+// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes in total: move larger files into the image or a volume"
+type Config map[string]FileContent
 
 // FileContent is the text of one file.
 //
@@ -401,6 +406,7 @@ type Resources struct {
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1m')) >= 0",message="must be a quantity of at least 1m, for instance 500m"
 	// +kubebuilder:example="500m"
 	// +optional
+	// +capstan:form:title="CPU",order=40,group=advanced
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
 	// Memory request and limit. Default: the platform's setting, 256Mi unless changed. With a GPU the default is a
@@ -409,6 +415,7 @@ type Resources struct {
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 512Mi"
 	// +kubebuilder:example="1Gi"
 	// +optional
+	// +capstan:form:title="Memory",order=50,group=advanced
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
 	// GPU is the extended resource that nodes advertise for the device, for instance nvidia.com/gpu, amd.com/gpu or
@@ -418,6 +425,7 @@ type Resources struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a resource name of the form vendor/device, for instance nvidia.com/gpu"
 	// +kubebuilder:example="nvidia.com/gpu"
 	// +optional
+	// +capstan:form:title="GPU",order=55,group=advanced
 	GPU string `json:"gpu,omitempty"`
 
 	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu is set.

@@ -88,6 +88,9 @@ const (
 	ReasonLeading xpv2.ConditionReason = "Leading"
 	// ReasonMakingReady: what members need is being created: identity, certificates. Wait.
 	ReasonMakingReady xpv2.ConditionReason = "MakingReady"
+	// ReasonVolumesExist: the Database belongs to a Preview, and there are volumes of an earlier Database of its name. Give the Preview another
+	// name, or release these volumes and delete them.
+	ReasonVolumesExist xpv2.ConditionReason = "VolumesExist"
 	// ReasonBootstrapping: the first member initialises the data. Wait.
 	ReasonBootstrapping xpv2.ConditionReason = "Bootstrapping"
 	// ReasonNoLeader: there is no leader. If it stays so for longer than the timeout of the profile, follow the

@@ -13,6 +13,10 @@ const (
 	// end, use kubectl wait --for=condition=Succeeded.
 	TypeSucceeded xpv2.ConditionType = "Succeeded"
 
+	// TypeOnSchedule: True when a run began for each time of the schedule since the last one, False when times were left out. It exists
+	// only with spec.schedule.
+	TypeOnSchedule xpv2.ConditionType = "OnSchedule"
+
 	// TypeModelRegistered: True when the result is a version of the model registry, and the alias is on it. It exists only with
 	// spec.onSuccess.register.
 	TypeModelRegistered xpv2.ConditionType = "ModelRegistered"
@@ -37,6 +41,15 @@ const (
 	ReasonRunsLost xpv2.ConditionReason = "RunsLost"
 	// ReasonDeadlineExceeded: a run took longer than spec.deadline. Raise it, or set spec.rerun.id to continue from the newest checkpoint.
 	ReasonDeadlineExceeded xpv2.ConditionReason = "DeadlineExceeded"
+)
+
+// Reasons of the condition OnSchedule.
+const (
+	// ReasonOnSchedule: no time was left out. The message has the next one. Nothing to do.
+	ReasonOnSchedule xpv2.ConditionReason = "OnSchedule"
+	// ReasonScheduleMissed: no run began for some times of the schedule. The message says how many, and why. To train now, set another
+	// spec.rerun.id.
+	ReasonScheduleMissed xpv2.ConditionReason = "ScheduleMissed"
 )
 
 // Reasons of the condition ModelRegistered.

@@ -15,9 +15,9 @@ type DatabaseBackup struct {
 	// Enabled takes backups and archives all writes. If you disable it later, existing backups stay. The first time
 	// backups are enabled, members restart one by one; later changes restart nothing. Default: true.
 	//
-	// +kubebuilder:default=true
 	// +kubebuilder:example=true
 	// +optional
+	// +capstan:form:title="Take backups",order=60,group=basic
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// Schedule of backups in UTC, as five cron fields: minute, hour, day, month, weekday. With PostgreSQL one backup per
@@ -29,6 +29,7 @@ type DatabaseBackup struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z*/,]+( [-0-9A-Za-z*/,]+){4}$')",message="must have five fields with a space between: minute, hour, day, month, weekday, for instance 0 */6 * * *"
 	// +kubebuilder:example="0 */6 * * *"
 	// +optional
+	// +capstan:form:title="Time of backups (cron, UTC)",order=70,group=basic
 	Schedule string `json:"schedule,omitempty"`
 
 	// Retention is what to keep: 30d keeps everything to restore any moment of the last 30 days, 14 keeps the last 14
@@ -39,6 +40,7 @@ type DatabaseBackup struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]{0,3}d?$')",message="must be days such as 30d, or a number of full backups such as 14"
 	// +kubebuilder:example="30d"
 	// +optional
+	// +capstan:form:title="Keep backups for",order=80,group=basic
 	Retention string `json:"retention,omitempty"`
 
 	// To is where backups go. Default: an own bucket on the platform's S3 server, or an own volume if the platform's
@@ -79,6 +81,7 @@ type DatabaseBackup struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 	// +kubebuilder:example="before-migration-7"
 	// +optional
+	// +capstan:form:title="Back up now",group=acts
 	Now string `json:"now,omitempty"`
 
 	// Verify restores backups regularly to prove that they can be restored. Default: no verification.

@@ -32,6 +32,7 @@ type DatabaseMaintenance struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]*$')",message="must be the value of status.change.hash"
 	// +kubebuilder:example="c3f2a9c1b5d"
 	// +optional
+	// +capstan:form:title="Approve a change",group=acts
 	Approve string `json:"approve,omitempty"`
 
 	// Freeze blocks everything that waits for a window, even in a window and with an approval, and also a requested
@@ -282,6 +283,42 @@ type DatabaseReinitialize struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a member, for instance orders-db-b"
 	// +kubebuilder:example="orders-db-b"
 	Member string `json:"member"`
+}
+
+// DatabaseFence keeps a standby stopped.
+type DatabaseFence struct {
+	// ID of the request. Each ID is decided once: use another ID for another try after a refusal. A member whose data is
+	// newer than the request does not stop.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="2026-11-26-1"
+	ID string `json:"id"`
+
+	// Member to stop, one of status.members. The leader refuses: switch over first.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a member, for instance orders-db-b"
+	// +kubebuilder:example="orders-db-b"
+	Member string `json:"member"`
+}
+
+// FenceStatus is the result of spec.fence.
+type FenceStatus struct {
+	// ID of the request.
+	ID string `json:"id"`
+
+	// Member to stop.
+	Member string `json:"member"`
+
+	// Outcome: Waiting, Stopped, Refused for the leader, or Skipped for data that is newer than the request.
+	Outcome string `json:"outcome"`
+
+	// Message has details.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ReinitializeStatus is the result of spec.reinitialize.

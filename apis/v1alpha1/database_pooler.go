@@ -28,6 +28,7 @@ type DatabasePooler struct {
 	// +kubebuilder:default=Transaction
 	// +kubebuilder:example=Transaction
 	// +optional
+	// +capstan:form:title="Pooler mode",order=100,group=advanced
 	Mode PoolerMode `json:"mode,omitempty"`
 
 	// Replicas is the number of pods, 1 to 9. With one, clients have no pooler while its pod moves. Default: 2.

@@ -111,6 +111,8 @@ const (
 	RestoreDone RestorePhase = "Done"
 	// RestoreUndone: clients use the previous generation again.
 	RestoreUndone RestorePhase = "Undone"
+	// RestoreFailed: it failed, and the previous generation continues unchanged.
+	RestoreFailed RestorePhase = "Failed"
 	// RestoreSkipped: the Database was created with this ID.
 	RestoreSkipped RestorePhase = "Skipped"
 )
@@ -125,7 +127,7 @@ type RestoreStatus struct {
 	// +optional
 	Undo bool `json:"undo,omitempty"`
 
-	// Phase: Waiting, Filling, Fencing, Done, Undone or Skipped.
+	// Phase: Waiting, Filling, Fencing, Done, Undone, Failed or Skipped.
 	Phase RestorePhase `json:"phase"`
 
 	// From is the generation that was live before.

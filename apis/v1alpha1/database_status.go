@@ -89,6 +89,11 @@ type DatabaseStatus struct {
 	// +optional
 	Hooks []HookStatus `json:"hooks,omitempty"`
 
+	// Fence is the result of spec.fence.
+	//
+	// +optional
+	Fence *FenceStatus `json:"fence,omitempty"`
+
 	// Reinitialize is the result of spec.reinitialize.
 	//
 	// +optional

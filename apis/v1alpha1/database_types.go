@@ -80,6 +80,7 @@ type DatabaseSpec struct {
 	//
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: make another Database and move the data"
 	// +kubebuilder:example=postgres
+	// +capstan:form:title="Engine",order=10,group=basic
 	Engine Engine `json:"engine"`
 
 	// Version is the major version of PostgreSQL, such as "17", or the series of MySQL, such as "9.7", in quotes: one of
@@ -88,6 +89,7 @@ type DatabaseSpec struct {
 	//
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:example="17"
+	// +capstan:form:title="Version",order=20,group=basic
 	Version string `json:"version"`
 
 	// Replicas is the number of members including the leader, from 1 to 10, with MySQL to 9. With 2 or more the Database
@@ -98,6 +100,7 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +kubebuilder:example=3
+	// +capstan:form:title="Members",order=30,group=basic
 	Replicas int32 `json:"replicas"`
 
 	// Storage is the size of each member's volume. You can raise it at any time, even when volumes are full: they grow
@@ -106,6 +109,7 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="must be a quantity of at least 1Gi, for instance 50Gi"
 	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || !isQuantity(string(oldSelf)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="cannot shrink: make another Database of the size you want and move the data"
 	// +kubebuilder:example="50Gi"
+	// +capstan:form:title="Storage of each member",order=40,group=basic
 	Storage resource.Quantity `json:"storage"`
 
 	// StorageGrowth lets volumes grow automatically when data fills them. Default: they grow only when spec.storage is
@@ -126,11 +130,13 @@ type DatabaseSpec struct {
 	// Resources of each member, instead of a plan. A change restarts the members one by one.
 	//
 	// +optional
+	// +capstan:form:title="Resources of a member",order=50
 	Resources *DatabaseResources `json:"resources,omitempty"`
 
 	// Availability defines how members are spread, how fast a failover is, and what a commit waits for.
 	//
 	// +optional
+	// +capstan:form:title="Availability",order=90
 	Availability *DatabaseAvailability `json:"availability,omitempty"`
 
 	// Pod restricts the nodes that the Database's pods can run on: members, poolers, the host of a backup volume
@@ -149,6 +155,7 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || self.annotations.all(k, !k.startsWith('container.apparmor.security.beta.kubernetes.io/'))",message="annotations must not begin with container.apparmor.security.beta.kubernetes.io/: they lift a restriction"
 	// +kubebuilder:example={"labels":{"example.org/team":"orders"}}
 	// +optional
+	// +capstan:form:hidden
 	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 
 	// Databases in the server. A database that is removed from the list is not dropped. Default: one with the name of
@@ -209,6 +216,7 @@ type DatabaseSpec struct {
 	//
 	// +kubebuilder:example={"enabled":true,"schedule":"0 */6 * * *","retention":"30d"}
 	// +optional
+	// +capstan:form:title="Backups",order=60
 	Backup *DatabaseBackup `json:"backup,omitempty"`
 
 	// From is the initial data of a new Database: the backups of another one, up to the latest or an earlier moment, or a
@@ -224,22 +232,26 @@ type DatabaseSpec struct {
 	// It cannot be undone.
 	//
 	// +optional
+	// +capstan:form:title="Promote",group=acts
 	Promote *DatabasePromotion `json:"promote,omitempty"`
 
 	// CutOver ends the import of a Database with spec.from.server: the last changes of the source are applied, and
 	// consumers can log in here. Stop the clients of the source first. It cannot be undone.
 	//
 	// +optional
+	// +capstan:form:title="Cut over",group=acts
 	CutOver *DatabaseCutOver `json:"cutOver,omitempty"`
 
 	// Restore restores the data of an earlier moment in place, once for each ID, or undoes that.
 	//
 	// +optional
+	// +capstan:form:title="Restore",group=acts
 	Restore *DatabaseRestore `json:"restore,omitempty"`
 
 	// Upgrade holds options of the upgrade that a higher version requests.
 	//
 	// +optional
+	// +capstan:form:hidden
 	Upgrade *DatabaseUpgrade `json:"upgrade,omitempty"`
 
 	// Network defines which clients can connect. A change restarts nothing. Default: every pod of this namespace.
@@ -250,6 +262,7 @@ type DatabaseSpec struct {
 	// TLS defines which issuer signs the certificate that clients see. Connections are always encrypted.
 	//
 	// +optional
+	// +capstan:form:hidden
 	TLS *DatabaseTLS `json:"tls,omitempty"`
 
 	// Pooler adds connection poolers (PgBouncer) in front of the leader. They accept more clients than the server, and
@@ -257,6 +270,7 @@ type DatabaseSpec struct {
 	// get the keys pooler-host and pooler-uri. Default: no pooler.
 	//
 	// +optional
+	// +capstan:form:title="Pooler",order=100
 	Pooler *DatabasePooler `json:"pooler,omitempty"`
 
 	// Expose makes the Database reachable from outside the cluster through a load balancer: the poolers if there are
@@ -268,6 +282,7 @@ type DatabaseSpec struct {
 	// Monitoring defines what is measured.
 	//
 	// +optional
+	// +capstan:form:hidden
 	Monitoring *DatabaseMonitoring `json:"monitoring,omitempty"`
 
 	// Maintenance defines when healthy members can be restarted. Default: at any time, one after the other.
@@ -278,13 +293,22 @@ type DatabaseSpec struct {
 	// Switchover promotes another member to leader, once for each ID.
 	//
 	// +optional
+	// +capstan:form:title="Switchover",group=acts
 	Switchover *DatabaseSwitchover `json:"switchover,omitempty"`
 
 	// Reinitialize copies a standby again from the leader, or with MySQL from any member of the group, once for each ID,
 	// when its data is in doubt. Its own data is removed first, so that one copy less exists meanwhile.
 	//
 	// +optional
+	// +capstan:form:title="Copy a standby again",group=acts
 	Reinitialize *DatabaseReinitialize `json:"reinitialize,omitempty"`
+
+	// Fence keeps a standby stopped for as long as this field is there: its server ends, its volume stays as it is, and its
+	// pod runs, for a look at its data. The others continue, and the member is not promoted. Without the field it starts
+	// again and follows.
+	//
+	// +optional
+	Fence *DatabaseFence `json:"fence,omitempty"`
 
 	// Hibernated stops all members, the leader last, and keeps all data, Secrets and Services. Set back to false, the
 	// last leader starts first and the others follow. Default: false.
@@ -292,6 +316,7 @@ type DatabaseSpec struct {
 	// +kubebuilder:default=false
 	// +kubebuilder:example=false
 	// +optional
+	// +capstan:form:title="Hibernate",group=acts
 	Hibernated bool `json:"hibernated,omitempty"`
 
 	// DeletionProtection makes the API server reject the deletion of the Database and of its namespace. Volumes stay
@@ -300,6 +325,7 @@ type DatabaseSpec struct {
 	// +kubebuilder:default=true
 	// +kubebuilder:example=true
 	// +optional
+	// +capstan:form:title="Protect from deletion",order=120,group=advanced
 	DeletionProtection *bool `json:"deletionProtection,omitempty"`
 
 	// ImagePullSecrets are Secrets of this namespace with credentials for a private registry. A change restarts the
@@ -326,6 +352,7 @@ type DatabaseResources struct {
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('10m')) >= 0",message="must be a quantity of at least 10m, for instance 500m"
 	// +kubebuilder:example="2"
 	// +optional
+	// +capstan:form:title="CPU",order=50,group=advanced
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
 	// Memory request and limit; the sizes of the server's buffers follow from it. MySQL needs at least 768Mi. Default: the
@@ -334,6 +361,7 @@ type DatabaseResources struct {
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="must be a quantity of at least 256Mi, for instance 4Gi"
 	// +kubebuilder:example="4Gi"
 	// +optional
+	// +capstan:form:title="Memory",order=55,group=advanced
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
@@ -414,6 +442,7 @@ type DatabaseAvailability struct {
 	// +kubebuilder:default=Synchronous
 	// +kubebuilder:example=Synchronous
 	// +optional
+	// +capstan:form:title="When a commit counts",order=90,group=advanced
 	Durability Durability `json:"durability,omitempty"`
 }
 
@@ -555,7 +584,6 @@ type DatabaseMonitoring struct {
 	// Enabled runs a metrics exporter beside each member. If the cluster has the Prometheus Operator, it also adds
 	// scraping and alerts. A change restarts the members one by one. Default: true.
 	//
-	// +kubebuilder:default=true
 	// +kubebuilder:example=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`

@@ -32,6 +32,16 @@ type DatabaseUpgrade struct {
 	// +optional
 	KeepOldFor *metav1.Duration `json:"keepOldFor,omitempty"`
 
+	// Wait is what commits wait for after clients were switched: None, so that one member acknowledges commits until the
+	// others have copied the data; or Standby, so that no commit is acknowledged before a standby has it. With Standby
+	// writes pause for as long as the copy of the data to one standby takes; reads are served. To end the wait at once, set
+	// None. Standby needs two replicas, and a durability other than Asynchronous. Default: None.
+	//
+	// +kubebuilder:default=None
+	// +kubebuilder:example=Standby
+	// +optional
+	Wait UpgradeWait `json:"wait,omitempty"`
+
 	// Undo is status.upgrade.id of the latest upgrade, to return to the previous version while its generation is kept.
 	// It becomes live again with every commit from before the upgrade. COMMITS SINCE THE UPGRADE ARE NOT IN IT: they
 	// are only in the generation of the later version, which is then kept. Set spec.version to the previous version as
@@ -43,6 +53,19 @@ type DatabaseUpgrade struct {
 	// +optional
 	Undo string `json:"undo,omitempty"`
 }
+
+// UpgradeWait is what commits wait for after an upgrade.
+//
+// +kubebuilder:validation:Enum=None;Standby
+type UpgradeWait string
+
+// What commits wait for after an upgrade.
+const (
+	// UpgradeWaitNone: one member acknowledges commits until the others have copied the data.
+	UpgradeWaitNone UpgradeWait = "None"
+	// UpgradeWaitStandby: no commit is acknowledged before a standby has it.
+	UpgradeWaitStandby UpgradeWait = "Standby"
+)
 
 // UpgradePhase is the progress of an upgrade.
 type UpgradePhase string

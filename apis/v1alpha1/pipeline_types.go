@@ -94,6 +94,7 @@ type PipelineSpec struct {
 	// +kubebuilder:default=Container
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: create another Pipeline"
 	// +kubebuilder:example=Spark
+	// +capstan:form:title="Engine",order=10,group=basic
 	// +optional
 	Engine PipelineEngine `json:"engine,omitempty"`
 
@@ -103,6 +104,7 @@ type PipelineSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
 	// +kubebuilder:example="registry.example.org/features:1.4.0"
+	// +capstan:form:title="Container image",order=20,group=basic
 	Image string `json:"image"`
 
 	// Command is the program of the engine Container. The entrypoint of the image is not used. Without command, the first of args is
@@ -121,6 +123,7 @@ type PipelineSpec struct {
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +listType=atomic
 	// +kubebuilder:example={"features.py","--days=1"}
+	// +capstan:form:title="Program and arguments",order=30,group=basic
 	// +optional
 	Args []string `json:"args,omitempty"`
 
@@ -132,12 +135,15 @@ type PipelineSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// Config holds configuration files of the program.
+	// Config holds configuration files of the program by name. They appear in /etc/algorithm, or where an entry of spec.volumeMounts with
+	// the name config says. All files together can hold 786,432 bytes (768 KiB).
 	//
+	// +kubebuilder:example={"features.yaml":"window: 30d"}
 	// +optional
-	Config *Config `json:"config,omitempty"`
+	Config Config `json:"config,omitempty"`
 
-	// Secrets of this namespace whose keys are mounted as files. A change inside a Secret updates the files.
+	// Secrets of this namespace whose keys are mounted as files. They appear in /etc/secrets/NAME, or where an entry of spec.volumeMounts
+	// with the name secret-NAME says. A change inside a Secret updates the files.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -188,6 +194,7 @@ type PipelineSpec struct {
 	// Suspend lets no other run begin, and ends a stream. Runs that are active end by themselves. Default: false.
 	//
 	// +kubebuilder:example=true
+	// +capstan:form:title="Suspend",group=acts
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -196,6 +203,7 @@ type PipelineSpec struct {
 	//
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="must be a time from 1m to 8760h, for instance 6h"
 	// +kubebuilder:example="6h"
+	// +capstan:form:title="End after",order=70,group=advanced
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
@@ -231,7 +239,8 @@ type PipelineSpec struct {
 	// +optional
 	Queue *JobQueue `json:"queue,omitempty"`
 
-	// VolumeMounts are the folders of the program where volumes of spec.pod.volumes appear.
+	// VolumeMounts are the folders of the program where volumes of spec.pod.volumes appear, and where config and secret-NAME do, when it is
+	// not their usual folder.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -258,6 +267,7 @@ type PipelineSchedule struct {
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z*/,]+( [-0-9A-Za-z*/,]+){4}$')",message="must have five fields with a space between: minute, hour, day, month, weekday, for instance 0 3 * * *"
 	// +kubebuilder:example="0 3 * * *"
+	// +capstan:form:title="Schedule",order=40,group=basic
 	Cron string `json:"cron"`
 
 	// TimeZone of the schedule, a name of the IANA time zone database. Default: Etc/UTC.

@@ -18,6 +18,7 @@ var (
 	ExperimentGroupVersionKind              = GroupVersion.WithKind("Experiment")
 	TrainingGroupVersionKind                = GroupVersion.WithKind("Training")
 	PipelineGroupVersionKind                = GroupVersion.WithKind("Pipeline")
+	PreviewGroupVersionKind                 = GroupVersion.WithKind("Preview")
 	ProviderConfigGroupVersionKind          = GroupVersion.WithKind("ProviderConfig")
 	ClusterProviderConfigGroupVersionKind   = GroupVersion.WithKind("ClusterProviderConfig")
 	ProviderConfigUsageGroupVersionKind     = GroupVersion.WithKind("ProviderConfigUsage")
@@ -32,6 +33,7 @@ var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&Experiment{}, &ExperimentList{},
 		&Training{}, &TrainingList{},
 		&Pipeline{}, &PipelineList{},
+		&Preview{}, &PreviewList{},
 		&ProviderConfig{}, &ProviderConfigList{},
 		&ClusterProviderConfig{}, &ClusterProviderConfigList{},
 		&ProviderConfigUsage{}, &ProviderConfigUsageList{},

@@ -10,13 +10,15 @@ import (
 
 // TrainingPhase is the phase of a Training in one word.
 //
-// +kubebuilder:validation:Enum=Pending;Queued;Starting;Running;Recovering;Ending;Restarting;Suspended;Succeeded;Failed
+// +kubebuilder:validation:Enum=Pending;Scheduled;Queued;Starting;Running;Recovering;Ending;Restarting;Suspended;Succeeded;Failed
 type TrainingPhase string
 
 // Phases of a Training.
 const (
 	// TrainingPending: Capstan creates the composed objects, no run has begun.
 	TrainingPending TrainingPhase = "Pending"
+	// TrainingScheduled: no run has begun, and the first one waits for the schedule.
+	TrainingScheduled TrainingPhase = "Scheduled"
 	// TrainingQueued: a queue has not admitted the run.
 	TrainingQueued TrainingPhase = "Queued"
 	// TrainingStarting: pods of a run start.
@@ -41,7 +43,7 @@ const (
 type TrainingStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
 
-	// Phase in one word: Pending, Queued, Starting, Running, Recovering, Ending, Restarting, Suspended, Succeeded or Failed.
+	// Phase in one word: Pending, Scheduled, Queued, Starting, Running, Recovering, Ending, Restarting, Suspended, Succeeded or Failed.
 	//
 	// +optional
 	Phase TrainingPhase `json:"phase,omitempty"`
@@ -105,6 +107,11 @@ type TrainingStatus struct {
 	//
 	// +optional
 	Model *TrainingModel `json:"model,omitempty"`
+
+	// Schedule is which runs it has begun and will begin. It exists only with spec.schedule.
+	//
+	// +optional
+	Schedule *TrainingScheduleStatus `json:"schedule,omitempty"`
 
 	// History has the last runs that ended, the newest first.
 	//
@@ -249,7 +256,12 @@ type TrainingRun struct {
 	// Run is its number.
 	Run int32 `json:"run"`
 
-	// Outcome: Succeeded, Failed, or why another run followed: Edited, Rerun, Suspended, Lost, NotStarted or JobDeleted.
+	// ScheduledAt is the time of the schedule that it began for, if it did.
+	//
+	// +optional
+	ScheduledAt *metav1.Time `json:"scheduledAt,omitempty"`
+
+	// Outcome: Succeeded, Failed, or why another run followed: Edited, Rerun, Scheduled, Suspended, Lost, NotStarted or JobDeleted.
 	Outcome string `json:"outcome"`
 
 	// StartedAt is when it began.
@@ -271,4 +283,37 @@ type TrainingRun struct {
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// TrainingScheduleStatus is which runs a schedule has begun and will begin.
+type TrainingScheduleStatus struct {
+	// NextAt is when the next run begins. While spec.suspend is set, there is none.
+	//
+	// +optional
+	NextAt *metav1.Time `json:"nextAt,omitempty"`
+
+	// LastAt is the time of the schedule that a run began for last.
+	//
+	// +optional
+	LastAt *metav1.Time `json:"lastAt,omitempty"`
+
+	// LastRun is the number of that run.
+	//
+	// +optional
+	LastRun int32 `json:"lastRun,omitempty"`
+
+	// Missed counts the times since then that no run began for. Of a long outage, at most 1,000 are counted.
+	//
+	// +optional
+	Missed int32 `json:"missed,omitempty"`
+
+	// MissedAt is the newest of them.
+	//
+	// +optional
+	MissedAt *metav1.Time `json:"missedAt,omitempty"`
+
+	// MissedBecause says why no run began for it.
+	//
+	// +optional
+	MissedBecause string `json:"missedBecause,omitempty"`
 }

@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`,priority=1
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts.processes`,priority=1
 // +kubebuilder:printcolumn:name="Goodput",type=integer,JSONPath=`.status.goodputPercent`,priority=1
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.schedule.nextAt`,priority=1
 // +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.progress.eta`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,priority=1
@@ -63,6 +64,7 @@ type TrainingSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
 	// +kubebuilder:example="registry.example.org/fraud-train:2.0.0"
+	// +capstan:form:title="Container image",order=10,group=basic
 	Image string `json:"image"`
 
 	// Command is the program that each rank is. The entrypoint of the image is not used. Without command, the first of args is the
@@ -82,6 +84,7 @@ type TrainingSpec struct {
 	// +listType=atomic
 	// +kubebuilder:example={"python","train.py","--epochs=3"}
 	// +optional
+	// +capstan:form:title="Program and arguments",order=20,group=basic
 	Args []string `json:"args,omitempty"`
 
 	// Env holds environment variables of the ranks, beside those that Capstan sets for each rank. A change begins another run.
@@ -92,12 +95,16 @@ type TrainingSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// Config holds configuration files of the ranks. A change begins another run.
+	// Config holds configuration files of the ranks by name. They appear in /etc/algorithm, or where an entry of
+	// spec.volumeMounts with the name config says. All files together can hold 786,432 bytes (768 KiB). A change begins
+	// another run.
 	//
+	// +kubebuilder:example={"train.yaml":"learningRate: 0.001"}
 	// +optional
-	Config *Config `json:"config,omitempty"`
+	Config Config `json:"config,omitempty"`
 
-	// Secrets of this namespace whose keys are mounted as files. A change of this list begins another run; a change inside a Secret
+	// Secrets of this namespace whose keys are mounted as files. They appear in /etc/secrets/NAME, or where an entry of
+	// spec.volumeMounts with the name secret-NAME says. A change of this list begins another run; a change inside a Secret
 	// updates the files.
 	//
 	// +kubebuilder:validation:MaxItems=16
@@ -110,6 +117,7 @@ type TrainingSpec struct {
 	// loaders need it.
 	//
 	// +optional
+	// +capstan:form:title="Resources of a worker",order=40
 	Resources *Resources `json:"resources,omitempty"`
 
 	// Workers is the number of pods that have ranks. A change begins another run. Default: 1.
@@ -119,6 +127,7 @@ type TrainingSpec struct {
 	// +kubebuilder:validation:Maximum=512
 	// +kubebuilder:example=16
 	// +optional
+	// +capstan:form:title="Workers",order=30,group=basic
 	Workers *int32 `json:"workers,omitempty"`
 
 	// Spares is the number of pods that wait, with all resources of a worker, to replace one at once. A change begins another run.
@@ -129,6 +138,7 @@ type TrainingSpec struct {
 	// +kubebuilder:validation:Maximum=64
 	// +kubebuilder:example=1
 	// +optional
+	// +capstan:form:title="Spare workers",order=75,group=advanced
 	Spares *int32 `json:"spares,omitempty"`
 
 	// ProcessesPerWorker is the number of ranks in each worker. A change begins another run. Default: resources.gpuCount, or 1 without
@@ -144,6 +154,7 @@ type TrainingSpec struct {
 	// after a stall or a loss that is not a number. A change begins another run.
 	//
 	// +optional
+	// +capstan:form:title="Checkpoints",order=70
 	Checkpoint *TrainingCheckpoint `json:"checkpoint,omitempty"`
 
 	// Watch defines how progress is recognised, and what is a fault beside the end of a process. A change begins another run.
@@ -172,6 +183,7 @@ type TrainingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="must be a time from 1m to 8760h, for instance 72h"
 	// +kubebuilder:example="72h"
 	// +optional
+	// +capstan:form:title="End after",order=80,group=advanced
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
 	// GracePeriod is the time that ranks have to write a checkpoint when their pod has to end, from 1s to 1h. A change begins another
@@ -187,13 +199,21 @@ type TrainingSpec struct {
 	//
 	// +kubebuilder:example=true
 	// +optional
+	// +capstan:form:title="Suspend",group=acts
 	Suspend bool `json:"suspend,omitempty"`
 
 	// Rerun starts the Training again, once for each id: another run begins with the newest checkpoint. A run that is active ends first.
 	// Default: nothing.
 	//
 	// +optional
+	// +capstan:form:title="Run again",group=acts
 	Rerun *TrainingRerun `json:"rerun,omitempty"`
+
+	// Schedule begins runs by the clock, for instance to train on new data every week. Then the first run begins at the first time of
+	// the schedule, or by rerun. A change takes effect at once. Default: none, and the first run begins at once.
+	//
+	// +optional
+	Schedule *TrainingSchedule `json:"schedule,omitempty"`
 
 	// KeepFinishedFor is how long the Job and its ended pods stay after the end, so that their logs can be read, from 0s to 8760h. The
 	// Training itself stays. A change takes effect at once. Default: 168h.
@@ -214,7 +234,8 @@ type TrainingSpec struct {
 	// +optional
 	Queue *JobQueue `json:"queue,omitempty"`
 
-	// VolumeMounts are the folders of the ranks where volumes of spec.pod.volumes appear. A change begins another run.
+	// VolumeMounts are the folders of the ranks where volumes of spec.pod.volumes appear, and where config and secret-NAME do,
+	// when it is not their usual folder. A change begins another run.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -231,6 +252,7 @@ type TrainingSpec struct {
 	// PodMetadata are labels and annotations of the pods, beside those that Capstan sets. A change begins another run.
 	//
 	// +optional
+	// +capstan:form:hidden
 	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 }
 
@@ -242,6 +264,76 @@ type TrainingRerun struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends, for instance a date"
 	// +kubebuilder:example="2026-11-26"
 	ID string `json:"id"`
+}
+
+// TrainingConcurrency is what happens when a run is active at a time of the schedule.
+//
+// +kubebuilder:validation:Enum=Forbid;Replace
+type TrainingConcurrency string
+
+// What happens when a run is active at a time of the schedule.
+const (
+	// ConcurrencyForbid leaves the time out.
+	ConcurrencyForbid TrainingConcurrency = "Forbid"
+	// ConcurrencyReplace ends the active run first.
+	ConcurrencyReplace TrainingConcurrency = "Replace"
+)
+
+// TrainingBegin is what a scheduled run begins with.
+//
+// +kubebuilder:validation:Enum=Empty;NewestCheckpoint
+type TrainingBegin string
+
+// What a scheduled run begins with.
+const (
+	// BeginEmpty: without a checkpoint.
+	BeginEmpty TrainingBegin = "Empty"
+	// BeginNewestCheckpoint: with the newest checkpoint of the run before.
+	BeginNewestCheckpoint TrainingBegin = "NewestCheckpoint"
+)
+
+// TrainingSchedule begins runs by the clock.
+type TrainingSchedule struct {
+	// Cron has five fields: minute, hour, day, month and weekday. A time that a change to summer time leaves out begins no run, and one that
+	// the change back repeats begins two.
+	//
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:example="0 3 * * 1"
+	Cron string `json:"cron"`
+
+	// TimeZone of cron: a name of the IANA time zone database. Default: UTC.
+	//
+	// +kubebuilder:default="UTC"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][-A-Za-z0-9_+/]*$')",message="must be the name of a time zone, for instance Europe/Berlin"
+	// +kubebuilder:example="Europe/Berlin"
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// Concurrency is what happens when a run is active at a time of the schedule. Forbid leaves the time out, Replace ends the active run
+	// first. Default: Forbid.
+	//
+	// +kubebuilder:default=Forbid
+	// +kubebuilder:example=Replace
+	// +optional
+	Concurrency TrainingConcurrency `json:"concurrency,omitempty"`
+
+	// Begin is what a scheduled run begins with. Empty: without a checkpoint, in a folder of its own below checkpoint.path. Then the folders
+	// of scheduled runs before the last one are deleted. NewestCheckpoint: with the newest checkpoint of the run before. Runs that follow a
+	// lost one begin with its newest checkpoint in both cases. Default: Empty.
+	//
+	// +kubebuilder:default=Empty
+	// +kubebuilder:example=NewestCheckpoint
+	// +optional
+	Begin TrainingBegin `json:"begin,omitempty"`
+
+	// StartingDeadline is how late a run can begin when Capstan was stopped at its time, from 1m to 24h. Later it is left out. Default: 1h.
+	//
+	// +kubebuilder:default="1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="must be a time from 1m to 24h, for instance 1h"
+	// +kubebuilder:example="6h"
+	// +optional
+	StartingDeadline *metav1.Duration `json:"startingDeadline,omitempty"`
 }
 
 // TrainingOnSuccess is what happens after success.

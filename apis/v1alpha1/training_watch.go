@@ -18,6 +18,7 @@ type TrainingCheckpoint struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
 	// +kubebuilder:example="fraud-checkpoints"
 	// +optional
+	// +capstan:form:title="Volume for checkpoints",order=70,group=basic
 	ClaimName string `json:"claimName,omitempty"`
 
 	// Claim is one that this Training makes. It stays from run to run, also when it is removed from the spec, and is deleted with the

@@ -334,7 +334,7 @@ func TestEssence(t *testing.T) {
 	seen := map[string]string{}
 	for _, spec := range []string{
 		"{image: x}", "{image: v}", "{image: x, port: 9000}", "{image: x, args: [a]}", "{image: x, args: [a, b]}", "{image: x, args: ['']}",
-		"{image: x, env: [{name: A}]}", "{image: x, env: [{name: A, value: b}]}", "{image: x, config: {files: {a: ''}}}",
+		"{image: x, env: [{name: A}]}", "{image: x, env: [{name: A, value: b}]}", "{image: x, config: {a: ''}}",
 		"{image: x, secrets: [{name: s}]}", "{image: x, resources: {cpu: 1}}", "{image: x, availability: {drainSeconds: 31}}", "{image: x, pod: {securityContext: {runAsUser: 1}}}",
 		"{image: x, model: {uri: s3://bbb/c}}", "{image: x, model: {uri: s3://bbb/c, cache: {resources: {requests: {storage: 1Gi}}}}}",
 		"{image: x, probes: {path: /a}}", "{image: x, pod: {nodeSelector: {a: b}}}", "{image: x, pod: {imagePullSecrets: [{name: a}]}}",

@@ -21,9 +21,6 @@ import (
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// secretsPath is the folder that Secrets are mounted below by default.
-const secretsPath = "/etc/secrets/" //nolint:gosec // A path and no secret.
-
 // theDefinition of Algorithms.
 var theDefinition = sync.OnceValue(func() *definition.Definition {
 	d, err := definition.Read(apis.Algorithm)
@@ -70,7 +67,7 @@ const maxConfig = 786432
 // checkConfig has a reason of its own, which the rule of the schema cannot give.
 func checkConfig(xr map[string]any) []check.Problem {
 	total := 0
-	for _, content := range compose.Map(xr, "spec", "config", "files") {
+	for _, content := range compose.Map(xr, "spec", "config") {
 		text, _ := content.(string)
 		total += len(text)
 	}
@@ -78,7 +75,7 @@ func checkConfig(xr map[string]any) []check.Problem {
 		return nil
 	}
 	return []check.Problem{{Reason: v1alpha1.ReasonConfigTooLarge, Message: fmt.Sprintf(
-		"spec.config.files: %d bytes altogether: must be at most %d: put large files into the image", total, maxConfig)}}
+		"spec.config: %d bytes altogether: must be at most %d: put large files into the image", total, maxConfig)}}
 }
 
 // leastMemory that could mean anything: a small m is a thousandth, so that 512m is half a byte.
@@ -158,12 +155,9 @@ func defaultPods(s *v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSett
 	}
 	s.Resources.CPU = cmp.Or(s.Resources.CPU, cpu)
 	s.Resources.Memory = cmp.Or(s.Resources.Memory, memory)
-	for i := range s.Secrets {
-		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
-	}
 	if m := s.Model; m != nil {
 		m.Delivery = settings.ModelImages
-		if m.Digest != "" || m.Size != nil || m.Cache != nil {
+		if m.Digest != "" || m.Cache != nil {
 			m.Delivery = v1alpha1.DeliverInitContainer // A node compares nothing, and has a cache of its own.
 		}
 	}

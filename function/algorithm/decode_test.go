@@ -17,7 +17,7 @@ func TestDefaults(t *testing.T) {
 		"Smallest": "{image: x}",
 		"Full":     full,
 		"Rich":     rich,
-		"Empty": `{image: x, config: {files: {a: b}}, secrets: [{name: a}], resources: {gpu: a.org/b}, scaling: {maxReplicas: 3}, metrics: {},
+		"Empty": `{image: x, config: {a: b}, secrets: [{name: a}], resources: {gpu: a.org/b}, scaling: {maxReplicas: 3}, metrics: {},
 		  probes: {warmUp: {path: /}}, route: {}, access: [{}], availability: {}, pod: {}}`,
 		"S3":       "{image: x, model: {uri: s3://models/a, cache: {resources: {requests: {storage: 1Gi}}}}}",
 		"OCI":      "{image: x, model: {uri: oci://a}}",

@@ -274,7 +274,7 @@ func TestSlotServiceRefused(t *testing.T) {
 			s["withheld"] = l
 		})
 		w.compose(w.plan())
-		if w.request.Observed[names.Deployment(names.SlotB)] != nil {
+		if w.occupied(names.SlotB) {
 			w.runIn(names.SlotB, nil)
 		}
 		w.later(10 * time.Minute)
@@ -294,7 +294,7 @@ func TestSettles(t *testing.T) {
 			p := w.plan()
 			w.compose(p)
 			w.told(p)
-			if w.request.Observed[names.Deployment(names.SlotA)] != nil {
+			if w.occupied(names.SlotA) {
 				w.run(nil)
 			}
 			now := fmt.Sprint(w.request.Composite.Map()["status"])

@@ -222,6 +222,9 @@ func ledgerText(o compose.Object) string {
 // slot as observed.
 func (f *facts) slot(slot string, route observed.HTTPRoute, findings []observev1alpha1.Finding) rollout.Slot {
 	o := f.Observed[names.Deployment(slot)]
+	if isIdle(o) {
+		o = nil
+	}
 	s := rollout.Slot{Deployment: observed.NewDeployment(o), HasService: f.Observed[names.SlotService(slot)] != nil}
 	if o != nil {
 		s.Revision = compose.TextOf(o, "metadata", "annotations", names.AnnotationRevision)
@@ -238,6 +241,11 @@ func (f *facts) slot(slot string, route observed.HTTPRoute, findings []observev1
 		s.TroubleSince = found.Since.Time
 	}
 	return s
+}
+
+// isIdle reports whether a Deployment is only kept for the next revision of its slot.
+func isIdle(o compose.Object) bool {
+	return o != nil && compose.TextOf(o, "metadata", "annotations", names.AnnotationIdle) != ""
 }
 
 // trouble that keeps the pods of a slot from serving, as a finding. While every pod serves there is none, and earlier

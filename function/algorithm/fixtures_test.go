@@ -89,7 +89,7 @@ func (w *world) update() {
 	for range 4 {
 		w.compose(w.plan())
 		for _, slot := range []string{names.SlotA, names.SlotB} {
-			if w.request.Observed[names.Deployment(slot)] != nil {
+			if w.occupied(slot) {
 				w.runIn(slot, nil)
 			}
 		}
@@ -252,6 +252,12 @@ func (w *world) told(p *compose.Plan) {
 // run the controller of slot a's Deployment until all pods serve, then modify its status.
 func (w *world) run(modify func(status map[string]any)) { w.runIn(names.SlotA, modify) }
 
+// occupied reports whether a revision runs in a slot, and not only an idle Deployment.
+func (w *world) occupied(slot string) bool {
+	o := w.request.Observed[names.Deployment(slot)]
+	return o != nil && !isIdle(o)
+}
+
 // runIn a slot.
 func (w *world) runIn(slot string, modify func(status map[string]any)) {
 	w.change(names.Deployment(slot), func(d composetest.Object) {
@@ -309,7 +315,7 @@ func (w *world) find(findings ...observev1alpha1.Finding) {
 	w.try()
 }
 
-// object of a plan as decoded JSON, or nil.
+// object of a plan as decoded JSON, or nil. An idle Deployment is none: no revision runs in its slot.
 func object(tb testing.TB, p *compose.Plan, resource string) composetest.Object {
 	tb.Helper()
 	d, ok := p.Objects[resource]
@@ -319,6 +325,9 @@ func object(tb testing.TB, p *compose.Plan, resource string) composetest.Object 
 	o, err := composetest.Decode(d.Object)
 	if err != nil {
 		tb.Fatal(err)
+	}
+	if isIdle(o) {
+		return nil
 	}
 	return o
 }
@@ -354,7 +363,7 @@ env:
 - {name: EMPTY}
 - {name: TOKEN, valueFrom: {secretKeyRef: {name: reco, key: token}}}
 - {name: MODE, valueFrom: {configMapKeyRef: {name: reco, key: mode}}}
-config: {files: {reco.yaml: "threshold: 0.7"}, mountPath: /config}
+config: {reco.yaml: "threshold: 0.7"}
 resources: {cpu: 500m, memory: 1Gi, gpu: nvidia.com/gpu, gpuCount: 2, sharedMemory: 2Gi}
 scaling: {minReplicas: 2, maxReplicas: 10, signal: CPU}
 availability: {zones: Required, maxUnavailable: 25%}

@@ -42,7 +42,7 @@ func (w *world) rollOn(letter byte) rollout.Ledger {
 	w.compose(p)
 	w.told(p)
 	for _, slot := range names.Slots {
-		if w.request.Observed[names.Deployment(slot)] != nil {
+		if w.occupied(slot) {
 			w.runIn(slot, nil)
 		}
 	}

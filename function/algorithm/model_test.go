@@ -45,15 +45,15 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 		},
 		"S3WithEverything": {
 			reason: "what the spec says reaches the companion, and the Secret only it",
-			model: `{uri: 's3://models/$(A)?endpoint=https://s3.example.org&region=eu-central-1', mountPath: /opt/m,
-			  credentials: bucket, digest: "` + digest + `", size: 5, cache: {resources: {requests: {storage: 1Gi}}}}`,
+			model: `{uri: 's3://models/$(A)?endpoint=https://s3.example.org&region=eu-central-1',
+			  credentials: bucket, digest: "` + digest + `/5", cache: {resources: {requests: {storage: 1Gi}}}}`,
 			init: fetch + `{args: [fetch, "--source=s3://models/$$(A)", --cache=/cache, --key=KEY, "--digest=` + digest + `", --size=5,
 			  "--endpoint=https://s3.example.org", --region=eu-central-1, --credentials=/credentials],
 			  env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}},
 			    {name: KEEP_KEYS, valueFrom: {configMapKeyRef: {name: reco-models, key: keep, optional: true}}}],
 			  volumeMounts: [{name: model, mountPath: /cache}, {name: model-credentials, mountPath: /credentials, readOnly: true}]}`,
 			volumes: "[{name: model, persistentVolumeClaim: {claimName: reco-models}}, {name: model-credentials, secret: {secretName: bucket}}]",
-			mount:   "{name: model, mountPath: /opt/m, subPath: KEY, readOnly: true}",
+			mount:   "{name: model, mountPath: /models, subPath: KEY, readOnly: true}",
 		},
 		"RegistryOnS3": {
 			reason: "the source of a version in object storage is asked for there",
@@ -129,7 +129,7 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 		},
 		"VolumeVerified": {
 			reason: "a volume is verified like the rest",
-			model:  `{uri: pvc://models/reco/7/, digest: "` + digest + `", size: 9}`,
+			model:  `{uri: pvc://models/reco/7/, digest: "` + digest + `/9"}`,
 			init: companion + `{args: [verify, --model=/model, "--digest=` + digest + `", --size=9],
 			  volumeMounts: [{name: model, mountPath: /model, subPath: reco/7, readOnly: true}]}`,
 			volumes: "[{name: model, persistentVolumeClaim: {claimName: models, readOnly: true}}]",
@@ -180,7 +180,6 @@ func TestModelImages(t *testing.T) {
 		"Mounted":  {reason: "a node keeps images by itself", setting: v1alpha1.DeliverImageVolume, mounted: true},
 		"Platform": {reason: "nodes that mount no images are the platform's", setting: v1alpha1.DeliverInitContainer},
 		"Digest":   {reason: "a node compares nothing", setting: v1alpha1.DeliverImageVolume, with: ", digest: sha256:" + strings.Repeat("a", 64)},
-		"Size":     {reason: "a node compares nothing", setting: v1alpha1.DeliverImageVolume, with: ", size: 5"},
 		"Cache": {
 			reason: "a node has no shared cache", setting: v1alpha1.DeliverImageVolume, with: ", cache: {resources: {requests: {storage: 1Gi}}}",
 		},
@@ -211,13 +210,13 @@ func TestModelKeys(t *testing.T) {
 		t.Errorf("%q cannot be the name of a folder", first)
 	}
 	for model, same := range map[string]bool{
-		"{uri: s3://models/reco, mountPath: /m, cache: {resources: {requests: {storage: 1Gi}}}}": true,
-		"{uri: s3://models/reco, credentials: a}":                                                true,
-		"{uri: 's3://models/reco?region=eu-central-1'}":                                          true,
-		"{uri: s3://models/other}":                                                               false,
-		"{uri: 's3://models/reco?endpoint=https://s3.example.org'}":                              false,
-		"{uri: s3://models/reco, size: 5}":                                                       false,
-		"{uri: s3://models/reco, digest: 'sha256:" + strings.Repeat("a", 64) + "'}":              false,
+		"{uri: s3://models/reco, cache: {resources: {requests: {storage: 1Gi}}}}":     true,
+		"{uri: s3://models/reco, credentials: a}":                                     true,
+		"{uri: 's3://models/reco?region=eu-central-1'}":                               true,
+		"{uri: s3://models/other}":                                                    false,
+		"{uri: 's3://models/reco?endpoint=https://s3.example.org'}":                   false,
+		"{uri: s3://models/reco, digest: 'sha256:" + strings.Repeat("a", 64) + "'}":   false,
+		"{uri: s3://models/reco, digest: 'sha256:" + strings.Repeat("a", 64) + "/5'}": false,
 	} {
 		if got := key(model); (got == first) != same {
 			t.Errorf("the model %s has key %s, the first has %s: want the same: %t", model, got, first, same)
@@ -241,7 +240,7 @@ func TestModelsInUse(t *testing.T) {
 		want          int
 	}{
 		"Another":    {"the live model is kept", spec("s3://models/a", ", cache: {resources: {requests: {storage: 1Gi}}}"), spec("s3://models/b", ", cache: {resources: {requests: {storage: 1Gi}}}"), 2},
-		"Same":       {"one model is one, whoever mounts it", spec("s3://models/a", ", cache: {resources: {requests: {storage: 1Gi}}}"), spec("s3://models/a", ", cache: {resources: {requests: {storage: 1Gi}}}, mountPath: /m"), 1},
+		"Same":       {"one model is one, whoever mounts it", spec("s3://models/a", ", cache: {resources: {requests: {storage: 1Gi}}}"), "{image: y, model: {uri: s3://models/a, cache: {resources: {requests: {storage: 1Gi}}}}}", 1},
 		"NotCached":  {"a model on the disk of a node is not in the cache", spec("s3://models/a", ""), spec("s3://models/b", ", cache: {resources: {requests: {storage: 1Gi}}}"), 1},
 		"NoCache":    {"the cache stays as long as pods mount it", spec("s3://models/a", ", cache: {resources: {requests: {storage: 1Gi}}}"), spec("s3://models/b", ""), 1},
 		"FromVolume": {"the path in a volume is no key", "{image: x, model: {uri: pvc://m/a/b}}", spec("s3://models/b", ", cache: {resources: {requests: {storage: 1Gi}}}"), 1},

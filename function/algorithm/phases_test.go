@@ -59,7 +59,7 @@ func (w *world) judge(verdicts string) {
 func (w *world) settle() {
 	w.compose(w.plan())
 	for _, slot := range []string{names.SlotA, names.SlotB} {
-		if w.request.Observed[names.Deployment(slot)] != nil {
+		if w.occupied(slot) {
 			w.runIn(slot, nil)
 		}
 	}

@@ -87,6 +87,7 @@ func objects(d *compose.Draft, p *pass) ([]string, error) {
 			deployment(d, p, r)
 		}
 	}
+	idleDeployments(d, p)
 	slotServices(d, p)
 	autoscalers(d, p)
 	disruptionBudgets(d, p)

@@ -221,7 +221,7 @@ env:
 ports: [{name: http, containerPort: 9000, protocol: TCP}]
 resources: {requests: {cpu: 500m, memory: 3Gi, nvidia.com/gpu: "2"}, limits: {memory: 3Gi, nvidia.com/gpu: "2"}}
 volumeMounts:
-- {name: config, mountPath: /config, readOnly: true}
+- {name: config, mountPath: /etc/algorithm, readOnly: true}
 - {name: shared-memory, mountPath: /dev/shm}
 `,
 		},

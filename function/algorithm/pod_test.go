@@ -68,10 +68,10 @@ const rich = `
 image: x
 pod: {securityContext: {runAsUser: 1000}}
 env: [{name: B, value: spec}, {name: A}, {name: D, value: $(B)}]
-config: {files: {a: b}}
+config: {a: b}
 secrets:
 - {name: z.license, rotate: Rolling}
-- {name: a-license, mountPath: /licenses, rotate: Rolling}
+- {name: a-license, rotate: Rolling}
 - {name: token}
 resources: {gpu: nvidia.com/mig-1g.10gb, gpuProducts: [A100, H100]}
 probes:
@@ -81,6 +81,7 @@ probes:
 availability: {drainSeconds: 120}
 metrics: {port: 9090}
 model: {uri: s3://models/reco, credentials: models, cache: {resources: {requests: {storage: 1Gi}}}}
+volumeMounts: [{name: secret-a-license, mountPath: /licenses}]
 `
 
 func TestPodTemplate(t *testing.T) {
@@ -131,10 +132,20 @@ func TestPodTemplate(t *testing.T) {
 			"everything read-only, and no credentials of the model", rich,
 			[]string{"spec", "containers", "volumeMounts"},
 			`[{name: config, mountPath: /etc/algorithm, readOnly: true},
-			  {name: secret-a-license, mountPath: /licenses, readOnly: true},
 			  {name: secret-token, mountPath: /etc/secrets/token, readOnly: true},
 			  {name: secret-c72c4c4697, mountPath: /etc/secrets/z.license, readOnly: true},
-			  {name: model, mountPath: /models, subPath: KEY, readOnly: true}]`,
+			  {name: model, mountPath: /models, subPath: KEY, readOnly: true},
+			  {name: secret-a-license, mountPath: /licenses, readOnly: true}]`,
+		},
+		"MountsElsewhere": {
+			"each volume of Capstan, or a part of it, is where the spec says, and the name of a Secret is its own",
+			"{image: x, config: {a: b}, secrets: [{name: z.license, rotate: Rolling}], model: {uri: pvc://m/reco}, " +
+				`volumeMounts: [{name: config, mountPath: /c/a, subPath: a}, {name: secret-z.license, mountPath: /s}, {name: model, mountPath: /m, subPath: "7"}, {name: model, mountPath: /n}]}`,
+			[]string{"spec", "containers", "volumeMounts"},
+			`[{name: config, mountPath: /c/a, subPath: a, readOnly: true},
+			  {name: secret-c72c4c4697, mountPath: /s, readOnly: true},
+			  {name: model, mountPath: /m, subPath: reco/7, readOnly: true},
+			  {name: model, mountPath: /n, subPath: reco, readOnly: true}]`,
 		},
 		"Startup": {
 			"no less time than asked for", rich,
@@ -288,7 +299,7 @@ func TestRestricted(t *testing.T) {
 		"Full":     full,
 		"Rich":     rich,
 		"Image":    "{image: x, model: {uri: oci://r}}",
-		"Volume":   "{image: x, model: {uri: pvc://a, size: 3}}",
+		"Volume":   "{image: x, model: {uri: pvc://a, digest: 'sha256:" + strings.Repeat("a", 64) + "/3'}}",
 		"Overlay":  overlaid,
 		"EmptyDir": "{image: x, model: {uri: s3://models/b}, probes: {warmUp: {path: /}}}",
 	} {

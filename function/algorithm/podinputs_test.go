@@ -17,10 +17,10 @@ import (
 var podInputs = []string{
 	"args[]", "command[]", "image", "port", "protocol",
 	"availability.drainSeconds", "availability.zones",
-	"config.files{}", "config.mountPath",
+	"config{}",
 	"env[].name", "env[].value", "env[].valueFrom.configMapKeyRef.key", "env[].valueFrom.configMapKeyRef.name",
 	"env[].valueFrom.secretKeyRef.key", "env[].valueFrom.secretKeyRef.name",
-	"model.credentials", "model.digest", "model.mountPath", "model.size", "model.uri",
+	"model.credentials", "model.digest", "model.uri",
 	"podMetadata.annotations{}", "podMetadata.labels{}", "pod.imagePullSecrets[].name", "pod.securityContext.runAsUser", "pod.serviceAccountName",
 	"pod.initContainers[].image", "pod.initContainers[].name", "pod.initContainers[].securityContext.allowPrivilegeEscalation",
 	"pod.initContainers[].securityContext.privileged", "pod.initContainers[].securityContext.runAsNonRoot",
@@ -36,7 +36,7 @@ var podInputs = []string{
 	"pod.nodeSelector{}", "pod.priorityClassName", "pod.runtimeClassName", "pod.tolerations[].effect",
 	"pod.tolerations[].key", "pod.tolerations[].operator", "pod.tolerations[].tolerationSeconds",
 	"pod.tolerations[].value",
-	"secrets[].mountPath", "secrets[].name", "secrets[].rotate",
+	"secrets[].name", "secrets[].rotate",
 }
 
 // TestEveryFieldIsClassified fails for a field that nobody has decided about: whether another value of it makes a revision, which
@@ -67,7 +67,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 // upgrade.
 func TestUsual(t *testing.T) {
 	want := map[string]any{
-		"port": 8080.0, "protocol": "HTTP", "config.mountPath": "/etc/algorithm", "secrets[].rotate": "Restartless", "model.mountPath": "/models",
+		"port": 8080.0, "protocol": "HTTP", "secrets[].rotate": "Restartless",
 		"probes.startupSeconds": 600.0, "probes.warmUp.requests": 10.0,
 		"probes.warmUp.contentType": "application/json", "availability.zones": "Preferred", "availability.drainSeconds": 30.0,
 		"resources.gpuCount": 1.0, "resources.deviceRequest.count": 1.0,

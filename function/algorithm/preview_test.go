@@ -29,7 +29,7 @@ func TestPreview(t *testing.T) {
 	}
 	expect("without a candidate there is none", "Stable", "")
 	w.edit(spec("z", ""))
-	expect("nor before its Deployment exists", "Preparing", "")
+	expect("its address comes with its first objects", "Preparing", here)
 	for range 4 {
 		w.settle()
 	}

@@ -392,7 +392,7 @@ func TestRolloutEvents(t *testing.T) {
 		w.compose(p)
 		w.told(p)
 		for _, slot := range []string{names.SlotA, names.SlotB} {
-			if w.request.Observed[names.Deployment(slot)] != nil {
+			if w.occupied(slot) {
 				w.runIn(slot, nil)
 			}
 		}

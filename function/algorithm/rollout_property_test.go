@@ -1057,7 +1057,7 @@ func (tr *trial) look(letter byte) {
 	seen := observev1alpha1.AnalysisObservation{}
 	for _, slot := range []string{names.SlotA, names.SlotB} {
 		switch {
-		case tr.request.Observed[names.Deployment(slot)] == nil:
+		case !tr.occupied(slot):
 		case tr.mode[slot] == podsCrashing:
 			seen.Findings = append(seen.Findings, observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ends", Slot: slot})
 		case tr.mode[slot] == podsPending:
@@ -1485,7 +1485,7 @@ func (tr *trial) staysBack() {
 func (tr *trial) slotsInUse() []string {
 	var in []string
 	for _, slot := range []string{names.SlotA, names.SlotB} {
-		if tr.request.Observed[names.Deployment(slot)] != nil {
+		if tr.occupied(slot) {
 			in = append(in, slot)
 		}
 	}

@@ -158,7 +158,7 @@ func (fs *films) until(want, says string) {
 	for range 12 {
 		fs.pass(says)
 		for _, slot := range []string{names.SlotA, names.SlotB} {
-			if fs.request.Observed[names.Deployment(slot)] != nil {
+			if fs.occupied(slot) {
 				fs.runIn(slot, nil)
 			}
 		}

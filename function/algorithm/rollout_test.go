@@ -88,7 +88,7 @@ func TestHandOver(t *testing.T) {
 
 // TestConfigChange keeps each config as long as a revision that is kept uses it.
 func TestConfigChange(t *testing.T) {
-	lingers(t, names.ConfigPrefix, `config: {files: {a: "1"}}`, `config: {files: {a: "2"}}`)
+	lingers(t, names.ConfigPrefix, `config: {a: "1"}`, `config: {a: "2"}`)
 }
 
 // lingers fails unless objects whose names within the composition begin with a prefix, which are named by the content of a field,
@@ -146,7 +146,7 @@ func TestServiceAccountLingers(t *testing.T) {
 // TestRefusedDependency keeps the Deployment as it is when its new config is refused: pods of the new revision could not start.
 func TestRefusedDependency(t *testing.T) {
 	w := serving(t, "{image: x}")
-	w.edit(`{image: z, config: {files: {a: "1"}}}`)
+	w.edit(`{image: z, config: {a: "1"}}`)
 	config := ""
 	for resource := range w.plan().Objects {
 		if strings.HasPrefix(resource, names.ConfigPrefix) {
@@ -279,7 +279,7 @@ func TestWellStaysWell(t *testing.T) {
 	}{
 		"NewImage":  {"Pods of the revision before serve.", func(w *world) { w.edit("{image: z, replicas: 2}") }, true},
 		"MorePods":  {"Those there were serve.", func(w *world) { w.edit("{image: x, replicas: 9}") }, true},
-		"NewConfig": {"The ConfigMap could not exist yet.", func(w *world) { w.edit(`{image: x, replicas: 2, config: {files: {a: "1"}}}`) }, true},
+		"NewConfig": {"The ConfigMap could not exist yet.", func(w *world) { w.edit(`{image: x, replicas: 2, config: {a: "1"}}`) }, true},
 		"NoPods": {"Nobody is served.", func(w *world) {
 			w.run(func(status map[string]any) { status["availableReplicas"] = 0.0 })
 		}, false},

@@ -4,6 +4,7 @@ package algorithm
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/observed"
 	"github.com/capstan-dev/capstan/function/podspec"
 )
 
@@ -105,6 +107,24 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 	}
 	d.Add(resource, compose.NewManifest("apps/v1", "Deployment", metadata,
 		deploymentSpec{DeploymentSpecApplyConfiguration: spec, Template: labelled(rec.Template, r.Slot)}), !live)
+}
+
+// idleDeployments stay in slots without a revision once their pods are gone. Nothing but their name counts, so that they keep what they
+// have.
+func idleDeployments(d *compose.Draft, p *pass) {
+	for _, slot := range names.Slots {
+		resource := names.Deployment(slot)
+		o := p.Observed[resource]
+		if o == nil || d.Has(resource) || !isIdle(o) && observed.NewDeployment(o).HoldsRoom() {
+			continue
+		}
+		kept := compose.Keep(o)
+		metadata, spec := maps.Clone(compose.Map(kept, "metadata")), maps.Clone(compose.Map(kept, "spec"))
+		metadata["annotations"] = map[string]any{names.AnnotationIdle: "true"}
+		spec["replicas"] = 0
+		kept["metadata"], kept["spec"] = metadata, spec
+		d.Edit(resource, kept)
+	}
 }
 
 // refused reports whether something that pods of the target need to start is left out.
@@ -211,21 +231,27 @@ func disruptionBudgets(d *compose.Draft, p *pass) {
 		return
 	}
 	live, beside := p.decision.Live.Slot, p.decision.Beside
-	d.Require(names.Budget(live), disruptionBudget(p, live))
-	// It goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm. It comes with the first
-	// requests, a pass that others follow in any case: before, each pod that starts would change the budget just before the Deployment,
-	// and have Crossplane apply every object twice.
-	lasts := p.Observed[names.Budget(beside.Slot)] != nil
-	if beside.Revision != "" && (p.decision.Reached() || lasts) {
-		d.Offer(names.Budget(beside.Slot), disruptionBudget(p, beside.Slot))
+	d.Require(names.Budget(live), disruptionBudget(p, p.SlotPods(live), live))
+	// It counts pods with the first requests, and as long as they run: before, each pod that starts would change the budget just before the
+	// Deployment, and have Crossplane apply every object twice. Until then it selects none. It stays like the Deployment (see AnnotationIdle).
+	o, pods := p.Observed[names.Budget(beside.Slot)], p.SlotPods(beside.Slot)
+	counts := o != nil && compose.TextOf(o, "spec", "selector", "matchLabels", names.LabelIdle) == ""
+	switch {
+	case beside.Revision != "" && (p.decision.Reached() || counts):
+	case o == nil:
+		return
+	default:
+		pods = maps.Clone(pods)
+		pods[names.LabelIdle] = "true"
 	}
+	d.Offer(names.Budget(beside.Slot), disruptionBudget(p, pods, beside.Slot))
 }
 
-func disruptionBudget(p *pass, slot string) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
+func disruptionBudget(p *pass, pods map[string]string, slot string) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
 	return applypolicyv1.PodDisruptionBudget(p.OfSlot(slot), p.Namespace).
 		WithLabels(p.SlotLabels(slot)).
 		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(*p.spec.Availability.MaxUnavailable).
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-			WithSelector(applymetav1.LabelSelector().WithMatchLabels(p.SlotPods(slot))))
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(pods)))
 }

@@ -30,6 +30,11 @@ func CheckDatabases(d v1alpha1.AllowedToDatabases) error {
 	})
 }
 
+// CheckTrainings returns what is wrong with the lists for Trainings.
+func CheckTrainings(t v1alpha1.AllowedToTrainings) error {
+	return checked([]rule{{t.Queues, plain}})
+}
+
 // A rule for the names of a list.
 type rule struct {
 	entries []v1alpha1.Allowed

@@ -27,9 +27,16 @@ var theDefinition = sync.OnceValue(func() *definition.Definition {
 // defaultConsumer is the consumer of a spec that names none.
 const defaultConsumer = "app"
 
-// defaulted spec: what depends on other fields. The schema has the other defaults.
+// defaulted spec: what depends on other fields, or must not be in the schema. The schema has the other defaults.
 func defaulted(s v1alpha1.DatabaseSpec, name string) v1alpha1.DatabaseSpec {
 	s.Resources = cmp.Or(s.Resources, &v1alpha1.DatabaseResources{})
+	// The schema cannot have these two: a form would write a default that is a Boolean, and so would make the block.
+	if b := s.Backup; b != nil {
+		b.Enabled = cmp.Or(b.Enabled, new(true))
+	}
+	if m := s.Monitoring; m != nil {
+		m.Enabled = cmp.Or(m.Enabled, new(true))
+	}
 	if len(s.Databases) == 0 {
 		s.Databases = []v1alpha1.LogicalDatabase{{Name: strings.ReplaceAll(name, "-", "_")}}
 	}

@@ -47,6 +47,9 @@ type world struct {
 	// broken members do not start, for that reason.
 	broken map[string]string
 
+	// fences are what members report of a request to stop them.
+	fences map[string]*observev1alpha1.MemberFenceReport
+
 	// volumes that were there before.
 	volumes []string
 
@@ -288,7 +291,7 @@ func (w *world) start(o map[string]any) observev1alpha1.TopologyMember {
 		Cordoned: slices.Contains(w.cordoned, name),
 		Name:     name, State: observev1alpha1.MemberStreaming, Role: observev1alpha1.RoleSyncStandby, Ready: true, Lag: observev1alpha1.LagInSync,
 		Node: "node-" + name[len(name)-1:], Zone: name[len(name)-1:], Revision: revision, Disk: "Ok", VolumeSize: "50Gi", Version: "17.6",
-		PendingRestart: w.pending[name],
+		PendingRestart: w.pending[name], Fence: w.fences[name],
 	}
 	if size := w.sizes[name]; size != "" {
 		m.VolumeSize = size

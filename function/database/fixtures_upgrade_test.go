@@ -70,6 +70,9 @@ func (w *world) upgrade(generation int, seen *observev1alpha1.TopologyObservatio
 			w.t.Fatal(err)
 		}
 	}
+	if t := file.TakeOver; t != nil {
+		w.takeOver(generation, t.ID, t.Database)
+	}
 	r := w.upgrades.reports[generation]
 	runs := func(m observev1alpha1.TopologyMember) bool {
 		return m.State != observev1alpha1.MemberStopped && m.State != observev1alpha1.MemberFailed
@@ -99,6 +102,38 @@ func (w *world) upgrade(generation int, seen *observev1alpha1.TopologyObservatio
 		if m := &seen.Members[i]; runs(*m) {
 			m.State, m.Role, m.Ready, m.Reason, m.Message = observev1alpha1.MemberStarting, "", false, "Upgrading", "it says how far it is"
 		}
+	}
+}
+
+// takeOver the clients of another generation, as members of one do that a restore fills.
+func (w *world) takeOver(generation int, id, database string) {
+	w.t.Helper()
+	from := 1
+	for names.BaseOf("orders-db", from) != database {
+		from++
+	}
+	o := w.request.Observed[(&names.Names{Generation: from}).In(names.DCS)]
+	if o == nil {
+		return
+	}
+	fence, r, base := w.fenceOf(from), w.recordOf(from), names.BaseOf("orders-db", generation)
+	own := r.ID == id && r.To == base
+	switch {
+	case !own && w.upgrades.decides && fence == "":
+		w.record(from, apimembers.FenceRecord{ID: id, To: base, State: apimembers.FenceOffered})
+	case !own, fence != id, r.State == apimembers.FenceCommitted, r.State == apimembers.FenceWithdrawn:
+	case strings.Contains(compose.Text(o.Map(), "metadata", "annotations", names.AnnotationConfig), "capstan_fence_withdraw"),
+		r.Until != nil && !w.request.Now.Before(*r.Until):
+		r.State, r.Until, r.Why = apimembers.FenceWithdrawn, nil, base+" did not take over"
+		w.record(from, r)
+	case r.State == apimembers.FenceOffered:
+		until := w.request.Now.Add(3 * time.Minute)
+		r.State, r.Until = apimembers.FenceHeld, &until
+		w.record(from, r)
+	case w.upgrades.stuck, w.upgrades.stubborn:
+	default:
+		r.State, r.Until = apimembers.FenceCommitted, nil
+		w.record(from, r)
 	}
 }
 

@@ -29,7 +29,7 @@ func gather(r compose.Request, own release.Release) (*facts.Cluster, error) {
 	xr := r.Composite.Map()
 	e := engineOf(v1alpha1.Engine(compose.Text(xr, "spec", "engine")))
 	f := facts.Facts{Request: r, Recollection: memory.Recall(r), Engine: e, Release: own}
-	n := names.Names{Name: compose.Text(xr, "metadata", "name"), Namespace: compose.Text(xr, "metadata", "namespace"), Generation: f.Memory.Generation(), Traits: e.Traits()}
+	n := names.Names{Name: compose.Text(xr, "metadata", "name"), Namespace: compose.Text(xr, "metadata", "namespace"), Generation: f.Memory.Generation(), Traits: e.Traits(), Preview: compose.PreviewOf(xr)}
 	if n.Name == "" || n.Namespace == "" {
 		return nil, errors.New("metadata.name and metadata.namespace must not be empty")
 	}

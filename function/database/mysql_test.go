@@ -74,6 +74,7 @@ func TestGroupRefuses(t *testing.T) {
 		"Extension":    {with(group, `extensions: [pg_trgm]`), "UnsupportedByEngine", "spec.extensions: "},
 		"Slots":        {with(group, `replication: {slots: [{name: cdc}]}`), "UnsupportedByEngine", "spec.replication: "},
 		"Replicates":   {with(group, `consumers: [{name: api}, {name: cdc, replication: true}]`), "UnsupportedByEngine", "spec.consumers[1].replication: "},
+		"Fence":        {with(group, `fence: {id: "1", member: orders-db-b}`), "UnsupportedByEngine", "spec.fence: a member of MySQL that is stopped"},
 		"Strict":       {with(group, `availability: {durability: Strict}`), "UnsupportedByEngine", `spec.availability.durability: "Strict": a group of MySQL acknowledges`},
 		"Asynchronous": {with(group, `availability: {durability: Asynchronous}`), "UnsupportedByEngine", `spec.availability.durability: "Asynchronous": `},
 		"Version":      {strings.Replace(group, "9.7", "8.4", 1), "VersionUnavailable", `spec.version: "8.4": the platform has no image of this version: choose one of 9.7,`},

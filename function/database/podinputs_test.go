@@ -20,7 +20,7 @@ var (
 	managed = []string{
 		"availability.durability", "availability.profile", "backup.maxArchiveBacklog", "backup.now", "backup.onDelete", "backup.onExisting",
 		"backup.restorePoint", "backup.retention", "backup.schedule", "backup.verify", "consumers", "credentials", "cutOver", "deletionProtection",
-		"expose", "hibernated", "maintenance", "network", "pooler", "promote", "reinitialize", "replicas", "replication", "restore", "storage", "storageGrowth", "switchover", "upgrade",
+		"expose", "fence", "hibernated", "maintenance", "network", "pooler", "promote", "reinitialize", "replicas", "replication", "restore", "storage", "storageGrowth", "switchover", "upgrade",
 	}
 )
 

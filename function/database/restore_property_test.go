@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	apimembers "github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/database/facts"
@@ -121,7 +122,7 @@ func (h *history) holds(next map[string]compose.Object) {
 		if fenced && h.fenceOf(was) == "" {
 			h.failf("clients are led from generation %d to %d while the old one is not fenced", was, is)
 		}
-		if fenced && !h.upgrades.begun[is] {
+		if fenced && !h.upgrades.begun[is] && h.recordOf(was).State != apimembers.FenceCommitted {
 			h.failf("clients are led to generation %d, which has no data", is)
 		}
 		for letter, n := range h.replicas(was) {

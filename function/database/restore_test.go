@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	apimembers "github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -195,6 +196,96 @@ func TestRestore(t *testing.T) {
 	if got := former(); got != nil {
 		t.Errorf("stanzas %q expire although another restore is asked for", got)
 	}
+}
+
+// TestRestoreHandsOver: members that can decide by themselves which generation serves, so that clients do not wait for Crossplane.
+func TestRestoreHandsOver(t *testing.T) {
+	shared := func(w *world) bool {
+		return compose.Text(w.request.Observed[names.ReadWrite].Map(), "spec", "selector", names.LabelInstance) != ""
+	}
+	begin := func(t *testing.T, stuck bool) *world {
+		t.Helper()
+		w := restorable(t)
+		w.upgrades.decides, w.upgrades.stuck = true, stuck
+		w.want(`{id: r1}`)
+		w.until(func() bool { return len(w.replicas(2)) == 3 })
+		// Clients can follow before anything is fenced.
+		w.until(func() bool {
+			if w.fenceOf(1) != "" && !shared(w) {
+				t.Fatal("the leader stops before clients can reach the next one")
+			}
+			return w.fenceOf(1) == "r1"
+		})
+		return w
+	}
+	t.Run("Taken", func(t *testing.T) {
+		w := begin(t, false)
+		if diff := cmp.Diff(map[string]int64{"a": 1, "b": 1, "c": 1}, w.replicas(1)); diff != "" {
+			t.Errorf("members are stopped by Capstan as well: %s", diff)
+		}
+		w.until(w.active(2))
+		p := w.until(func() bool { return w.selected(names.ReadWrite) == "orders-db.g2" && w.replicas(1)["a"] == 0 })
+		if status, reason, message := condition(p, "Restored"); status != "True" {
+			t.Errorf("%s: %s", reason, message)
+		}
+		led := compose.Text(w.request.Observed[names.MemberPrefix+"a"].Map(), "metadata", "annotations", names.AnnotationStopped)
+		if led != facts.StoppedLeading {
+			t.Errorf("who led last is to be known for the way back, got %q", led)
+		}
+		// The way back is by Capstan.
+		w.want(`{undo: r1}`)
+		w.until(w.active(1))
+		w.until(func() bool { return w.selected(names.ReadWrite) == "orders-db" && w.replicas(2)["a"] == 0 })
+		if fence := w.fenceOf(1); fence != "" {
+			t.Errorf("generation 1 serves with the fence %q", fence)
+		}
+	})
+	t.Run("Expires", func(t *testing.T) {
+		w := begin(t, true)
+		w.until(func() bool { return w.recordOf(1).State == apimembers.FenceHeld })
+		p := w.pass()
+		if _, reason, message := condition(p, "Restored"); reason != "RestoreFencing" || !strings.Contains(message, "generation 1 continues") {
+			t.Errorf("%s: %s", reason, message)
+		}
+		if status, reason, _ := condition(p, "Available"); status != "False" || reason != "RestoreFencing" {
+			t.Errorf("available %s, %s", status, reason)
+		}
+		w.request.Now = w.request.Now.Add(4 * time.Minute)
+		if message := w.says("Restored", "RestoreFailed"); !strings.Contains(message, "generation 1 continues unchanged") || !strings.Contains(message, "choose another id") {
+			t.Error(message)
+		}
+		w.until(func() bool {
+			return w.fenceOf(1) == "" && len(w.replicas(2)) == 0 && w.selected(names.ReadWrite) == "orders-db"
+		})
+		if st := told(t, w.pass()); st.Restore == nil || st.Restore.Phase != v1alpha1.RestoreFailed {
+			t.Errorf("%+v", st.Restore)
+		}
+		// It is not tried again by itself, and is with another id.
+		w.upgrades.stuck = false
+		w.want(`{id: r2}`)
+		w.until(w.active(3))
+	})
+	t.Run("Cancelled", func(t *testing.T) {
+		w := begin(t, true)
+		w.want(`{undo: nothing}`)
+		w.until(func() bool { return w.recordOf(1).State == apimembers.FenceWithdrawn })
+		w.until(func() bool {
+			return w.fenceOf(1) == "" && w.remembers().Step == nil && w.selected(names.ReadWrite) == "orders-db"
+		})
+		if m := w.remembers(); m.Generation() != 1 || len(m.Done) > 0 {
+			t.Errorf("clients are switched, although the restore was withdrawn: %+v", m)
+		}
+	})
+	t.Run("Unobserved", func(t *testing.T) {
+		// A memory that is not known at a moment must not take the fence away, nor the way that clients follow.
+		w := begin(t, true)
+		w.until(func() bool { return w.recordOf(1).State == apimembers.FenceHeld })
+		delete(w.request.Observed[names.AccessCredential].Map(), "status")
+		w.compose(w.plan())
+		if w.fenceOf(1) != "r1" || !shared(w) {
+			t.Errorf("the fence is %q, clients follow: %t", w.fenceOf(1), shared(w))
+		}
+	})
 }
 
 // revisionsOf the members of a generation.
@@ -385,11 +476,11 @@ func TestRememberedWishes(t *testing.T) {
 	}}
 	all := []memory.Done{
 		{ID: "r0", State: v1alpha1.RestoreDone},
-		{ID: "upgrade-17-18-t0", Kind: memory.StepUpgrade, State: memory.UpgradeFailed, Why: "it is told"},
+		{ID: "upgrade-17-18-t0", Kind: memory.StepUpgrade, State: v1alpha1.RestoreFailed, Why: "it is told"},
 	}
 	why := strings.Repeat("ü", 300)
 	for i := range 3 * memory.DoneKept {
-		all = decision.Remembered(s, all, memory.Done{ID: fmt.Sprintf("upgrade-17-18-u%d", i), Kind: memory.StepUpgrade, State: memory.UpgradeFailed, From: 1, To: 2 + i, When: now, Why: why})
+		all = decision.Remembered(s, all, memory.Done{ID: fmt.Sprintf("upgrade-17-18-u%d", i), Kind: memory.StepUpgrade, State: v1alpha1.RestoreFailed, From: 1, To: 2 + i, When: now, Why: why})
 	}
 	if len(all) != memory.DoneKept || all[0].ID != "r0" || all[1].Why != "it is told" {
 		t.Errorf("%d are remembered, the first of them %+v and %+v", len(all), all[0], all[1])

@@ -354,6 +354,55 @@ func TestOneStepAtATime(t *testing.T) {
 	}
 }
 
+// TestUpgradeWait: no commit is acknowledged before a standby has it, from the first moment on, and that ends for good with the first standby.
+func TestUpgradeWait(t *testing.T) {
+	w := restorable(t)
+	w.edit(atVersion("18", ", upgrade: {wait: Standby}"))
+	strict := func() bool {
+		o := w.request.Observed[names.DCS+"-g2"]
+		return o != nil && strings.Contains(compose.Text(o.Map(), "metadata", "annotations", names.AnnotationConfig), `"synchronous_mode_strict":true`)
+	}
+	w.until(func() bool { return w.request.Observed[names.DCS+"-g2"] != nil })
+	if !strict() {
+		t.Error("the later generation would begin with commits on one member")
+	}
+	w.until(w.active(2))
+	p := w.pass()
+	if status, reason, message := condition(p, "Upgraded"); !strict() || status != "False" || reason != "UpgradeSettling" || !strings.Contains(message, "set spec.upgrade.wait to None") {
+		t.Errorf("strict %t, %s %s: %s", strict(), status, reason, message)
+	}
+	if st := told(t, p); st.Upgrade.Phase != v1alpha1.UpgradeSettling {
+		t.Errorf("the phase is %s", st.Upgrade.Phase)
+	}
+	w.says("Upgraded", "Upgraded")
+	w.until(func() bool { return !strict() })
+
+	// All standbys are lost later: with this durability, writes go on.
+	w.broken["orders-db-g2-b"], w.broken["orders-db-g2-c"] = "Unschedulable", "Unschedulable"
+	for range 3 {
+		w.pass()
+	}
+	if strict() {
+		t.Error("commits wait for a standby again, which the durability does not ask for")
+	}
+}
+
+// TestUpgradeWaitImpossible is refused before anything moves.
+func TestUpgradeWaitImpossible(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, spec, want string }{
+		"Alone":        {"Nothing could be waited for.", strings.Replace(atVersion("17", ", upgrade: {wait: Standby}"), "replicas: 3", "replicas: 1", 1), "there is no standby"},
+		"Asynchronous": {"Nothing would wait.", atVersion("17", ", availability: {durability: Asynchronous}, upgrade: {wait: Standby}"), "Asynchronous"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := restorable(t)
+			w.edit(tc.spec)
+			if _, reason, message := condition(w.pass(), "Accepted"); reason != "InvalidSpec" || !strings.Contains(message, "spec.upgrade.wait") || !strings.Contains(message, tc.want) {
+				t.Errorf("%s\n%s: %s", tc.reason, reason, message)
+			}
+		})
+	}
+}
+
 // TestUpgradeStrict: nobody could write if commits waited for a member that there is not yet.
 func TestUpgradeStrict(t *testing.T) {
 	w := restorable(t)

@@ -175,7 +175,7 @@ func FuzzEncode(f *testing.F) {
 			"volumes":[{"name":"tmp","emptyDir":{"sizeLimit":"1Gi"}}]}},"metrics":[{"type":"Resource","resource":{"name":"cpu",
 			"target":{"type":"Utilization","averageUtilization":70}}}],"ingress":[{"ports":[{"port":80},{"port":"web"}]}]},
 			"status":{"conditions":[{"lastTransitionTime":null}]},"data":{"a":"b"},"binaryData":{"c":"AA=="}}`,
-		`{"spec":{"image":"a","replicas":2,"config":{"files":{"a":"b"}},"scaling":{"minReplicas":0,"metrics":[{"type":"cpu","target":80}]},
+		`{"spec":{"image":"a","replicas":2,"config":{"a":"b"},"scaling":{"minReplicas":0,"metrics":[{"type":"cpu","target":80}]},
 			"rollout":{"steps":[{"weight":5,"duration":"10m"}]},"resources":{"cpu":"0.5","memory":"1Gi"}}}`,
 	} {
 		f.Add([]byte(raw))

@@ -23,7 +23,6 @@ import (
 // Names of volumes and of the init container, and where shared memory is mounted.
 const (
 	volumeBinary       = "crew-bin"
-	volumeConfig       = "config"
 	volumeScratch      = "crew-run"
 	volumeSharedMemory = "shared-memory"
 	installer          = "companion"
@@ -59,7 +58,7 @@ type Pod struct {
 	// MemoryUnlimited reports whether the memory is only a request.
 	MemoryUnlimited bool
 
-	Config *v1alpha1.Config
+	Config v1alpha1.Config
 	// ConfigMap with the Config, and ClaimTemplate of the devices.
 	ConfigMap, ClaimTemplate string
 	Secrets                  []v1alpha1.MountedSecret
@@ -85,7 +84,7 @@ type Pod struct {
 
 // ReservedVolume reports whether Capstan uses the name of a volume for itself, besides others that the kind has.
 func ReservedVolume(name string, others ...string) bool {
-	own := []string{volumeBinary, volumeConfig, volumeScratch, volumeSharedMemory}
+	own := []string{volumeBinary, podspec.VolumeConfig, volumeScratch, volumeSharedMemory}
 	return slices.Contains(own, name) || slices.Contains(others, name) || strings.HasPrefix(name, "secret-")
 }
 
@@ -200,13 +199,12 @@ func (p Pod) mounts() []*applycorev1.VolumeMountApplyConfiguration {
 		Mount(volumeBinary, p.Folders.Binary).WithReadOnly(true),
 		Mount(volumeScratch, p.Folders.Scratch),
 	}, p.OwnMounts)
-	if p.Config != nil {
-		ms = append(ms, Mount(volumeConfig, p.Config.MountPath).WithReadOnly(true))
-	}
+	config, secrets := podspec.ConfigPlace(p.Config), podspec.SecretPlaces(p.Secrets)
+	ms = append(ms, podspec.UsualMounts(config, p.VolumeMounts)...)
 	if p.Resources.SharedMemory != nil {
 		ms = append(ms, Mount(volumeSharedMemory, SharedMemoryPath))
 	}
-	return slices.Concat(ms, podspec.SecretMounts(p.Secrets), podspec.Mounts(p.VolumeMounts))
+	return slices.Concat(ms, podspec.UsualMounts(secrets, p.VolumeMounts), podspec.Mounts(slices.Concat(config, secrets), p.VolumeMounts))
 }
 
 func (p Pod) volumes() []*applycorev1.VolumeApplyConfiguration {
@@ -215,7 +213,7 @@ func (p Pod) volumes() []*applycorev1.VolumeApplyConfiguration {
 		Volume(volumeScratch).WithEmptyDir(applycorev1.EmptyDirVolumeSource()),
 	}, p.OwnVolumes)
 	if p.Config != nil {
-		vs = append(vs, Volume(volumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(p.ConfigMap)))
+		vs = append(vs, Volume(podspec.VolumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(p.ConfigMap)))
 	}
 	if size := p.Resources.SharedMemory; size != nil {
 		vs = append(vs, Volume(volumeSharedMemory).WithEmptyDir(applycorev1.EmptyDirVolumeSource().

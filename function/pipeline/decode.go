@@ -24,9 +24,6 @@ import (
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// secretsPath is the folder that Secrets are mounted below by default.
-const secretsPath = "/etc/secrets/" //nolint:gosec // A path and no secret.
-
 // Defaults of the schema for a block that can be absent: they hold also then. The last two are of a rule.
 const (
 	usualAttempts = 3
@@ -97,9 +94,6 @@ func defaulted(s v1alpha1.PipelineSpec, settings inputv1alpha1.AlgorithmSettings
 	}
 	s.Resources.CPU = cmp.Or(s.Resources.CPU, cpu)
 	s.Resources.Memory = cmp.Or(s.Resources.Memory, memory)
-	for i := range s.Secrets {
-		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
-	}
 	if s.Engine == v1alpha1.PipelineSpark {
 		s.Spark = cmp.Or(s.Spark, &v1alpha1.PipelineSparkSpec{})
 		s.Spark.Home = cmp.Or(s.Spark.Home, "/opt/spark")

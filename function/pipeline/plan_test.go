@@ -355,7 +355,7 @@ func TestReferencesLost(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	w := newWorld(t, byIDSpec)
-	w.edit(`{config: {mountPath: /etc/features, files: {a: "1"}}}`)
+	w.edit(`{config: {a: "1"}}`)
 	w.settle()
 	configs := func() (all []string) {
 		for _, resource := range compose.SortedKeys(w.composed) {
@@ -366,7 +366,7 @@ func TestConfig(t *testing.T) {
 		return all
 	}
 	first := configs()
-	w.edit(`{config: {mountPath: /etc/features, files: {a: "2"}}}`)
+	w.edit(`{config: {a: "2"}}`)
 	w.settle()
 	if got := configs(); len(got) != 2 {
 		t.Errorf("a run that is active has the files %v mounted, and there is %v", first, got)
@@ -421,7 +421,7 @@ func TestRefused(t *testing.T) {
 		"Own":       {"The companion sets it.", byIDSpec, `{env: [{name: CAPSTAN_RUN, value: x}]}`, "spec.env[0].name", "choose another name"},
 		"Spark":     {"Its own processes take more.", sparkSpec, `{resources: {memory: 512Mi}}`, "spec.resources.memory", "at least"},
 		"SparkConf": {"Capstan sets it.", sparkSpec, `{spark: {conf: {spark.master: local}}}`, "spec.spark.conf[spark.master]", "remove it"},
-		"Mount":     {"It would hide the companion.", byIDSpec, `{config: {mountPath: /capstan, files: {a: b}}}`, "spec.config.mountPath", "choose another folder"},
+		"Mount":     {"It would hide the companion.", byIDSpec, `{config: {a: b}, volumeMounts: [{name: config, mountPath: /capstan}]}`, "spec.volumeMounts[0].mountPath", "choose another folder"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -65,23 +65,6 @@ func Volumes(volumes []v1alpha1.PodVolume) []*applycorev1.VolumeApplyConfigurati
 	return vs
 }
 
-// Mounts of a container.
-func Mounts(mounts []v1alpha1.PodVolumeMount) []*applycorev1.VolumeMountApplyConfiguration {
-	ms := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(mounts))
-	for _, m := range mounts {
-		mount := applycorev1.VolumeMount().WithName(m.Name).WithMountPath(m.MountPath)
-		if m.SubPath != "" {
-			mount.WithSubPath(m.SubPath)
-		}
-		// The API server stores no false, and would report one as a change.
-		if m.ReadOnly {
-			mount.WithReadOnly(true)
-		}
-		ms = append(ms, mount)
-	}
-	return ms
-}
-
 // Applied is a value of core/v1 as what is applied of it: both have the same form as JSON.
 func Applied[T any](value any) *T {
 	into := new(T)

@@ -39,14 +39,19 @@ func SecretVolumes(secrets []v1alpha1.MountedSecret) []*applycorev1.VolumeApplyC
 	return vs
 }
 
-// SecretMounts of a container that has the folders of mounted Secrets.
-func SecretMounts(secrets []v1alpha1.MountedSecret) []*applycorev1.VolumeMountApplyConfiguration {
-	ms := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(secrets))
+// secretsPath is the folder that Secrets are mounted below, unless spec.volumeMounts says otherwise.
+const secretsPath = "/etc/secrets/" //nolint:gosec // A path and no secret.
+
+// SecretPlace of a mounted Secret.
+func SecretPlace(name string) Place {
+	return Place{Name: "secret-" + name, Volume: secretVolume(name), Path: secretsPath + name}
+}
+
+// SecretPlaces of mounted Secrets.
+func SecretPlaces(secrets []v1alpha1.MountedSecret) []Place {
+	places := make([]Place, 0, len(secrets))
 	for _, secret := range byName(secrets) {
-		ms = append(ms, applycorev1.VolumeMount().
-			WithName(secretVolume(secret.Name)).
-			WithMountPath(secret.MountPath).
-			WithReadOnly(true))
+		places = append(places, SecretPlace(secret.Name))
 	}
-	return ms
+	return places
 }

@@ -19,7 +19,10 @@ import (
 func (p *pass) conditions(d *compose.Draft) []xpv2.Condition {
 	cs := []xpv2.Condition{check.Accepted(p.problems), d.Composed(p.accepted()), p.podsHealthy(), p.progressing(), p.succeeded()}
 	if !p.accepted() {
-		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeModelRegistered)...)
+		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeModelRegistered, v1alpha1.TypeOnSchedule)...)
+	}
+	if c := p.onSchedule(); c != nil {
+		cs = append(cs, *c)
 	}
 	if c := p.modelRegistered(); c != nil {
 		cs = append(cs, *c)
@@ -39,6 +42,8 @@ func (p *pass) podsHealthy() xpv2.Condition {
 		return is(t, v1alpha1.ReasonFinished, "the Training has ended, and needs no pods")
 	case v1alpha1.TrainingSuspended:
 		return is(t, v1alpha1.ReasonStopped, "spec.suspend is set, and no pods are desired")
+	case v1alpha1.TrainingPending, v1alpha1.TrainingScheduled:
+		return is(t, v1alpha1.ReasonStopped, "no run has begun, and no pods are desired until then")
 	case v1alpha1.TrainingQueued:
 		return is(t, v1alpha1.ReasonStopped, "a queue has not admitted the run, and no pods are desired until then")
 	default:
@@ -88,9 +93,11 @@ func (p *pass) progressing() xpv2.Condition {
 	case v1alpha1.TrainingSuspended:
 		return not("spec.suspend is set: remove it to continue from the newest checkpoint")
 	case v1alpha1.TrainingSucceeded:
-		return not(fmt.Sprintf("run %d succeeded. To train again, set another spec.rerun.id", l.Run))
+		return not(fmt.Sprintf("run %d succeeded. %s", l.Run, p.again()))
+	case v1alpha1.TrainingScheduled:
+		return not("no run has begun. " + p.again())
 	case v1alpha1.TrainingFailed:
-		return not("the Training has failed: see the condition Succeeded")
+		return not("the Training has failed: see the condition Succeeded" + p.onceMore())
 	case v1alpha1.TrainingStarting:
 		return not(fmt.Sprintf("pods of run %d are starting", l.Run))
 	default:

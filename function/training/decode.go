@@ -22,9 +22,6 @@ import (
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// secretsPath is the folder that Secrets are mounted below by default.
-const secretsPath = "/etc/secrets/" //nolint:gosec // A path and no secret.
-
 // theDefinition of Trainings.
 var theDefinition = sync.OnceValue(func() *definition.Definition {
 	d, err := definition.Read(apis.Training)
@@ -40,12 +37,13 @@ func read(r compose.Request) (spec v1alpha1.TrainingSpec, revision string, probl
 	xr := r.Composite.Map()
 	written, found, ok := definition.Decode[v1alpha1.TrainingSpec](theDefinition(), compose.Text(xr, "metadata", "name"), compose.Map(xr, "spec"))
 	if ok {
-		spec = defaulted(written, r.Settings.Algorithm)
+		spec = defaulted(written, r.Settings)
 	}
 	if ok && len(found) == 0 {
 		found = check.Errors(slices.Concat(
 			validation.Spec(spec, compose.Map(xr, "spec"), r.Settings),
-			validation.Allowed(compose.Text(xr, "metadata", "namespace"), spec, r.Settings)))
+			validation.Allowed(compose.Text(xr, "metadata", "namespace"), spec, r.Settings),
+			validation.Limits(spec, r.Settings.Training)))
 	}
 	problems = slices.Concat(r.Unsupported, check.Settings(r.SettingsErr), found)
 	if len(problems) > 0 {
@@ -59,7 +57,8 @@ func read(r compose.Request) (spec v1alpha1.TrainingSpec, revision string, probl
 }
 
 // defaulted spec: what depends on other fields or on the platform's settings. The schema has the other defaults.
-func defaulted(s v1alpha1.TrainingSpec, settings inputv1alpha1.AlgorithmSettings) v1alpha1.TrainingSpec {
+func defaulted(s v1alpha1.TrainingSpec, platform inputv1alpha1.Settings) v1alpha1.TrainingSpec {
+	settings := platform.Algorithm
 	s = *s.DeepCopy()
 	s.Resources = cmp.Or(s.Resources, &v1alpha1.Resources{})
 	s.Pod = cmp.Or(s.Pod, &v1alpha1.JobPod{})
@@ -84,9 +83,7 @@ func defaulted(s v1alpha1.TrainingSpec, settings inputv1alpha1.AlgorithmSettings
 	if s.Resources.SharedMemory == nil && s.Resources.Memory != nil {
 		s.Resources.SharedMemory = tenth(*s.Resources.Memory)
 	}
-	for i := range s.Secrets {
-		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
-	}
+	s.Deadline = cmp.Or(s.Deadline, platform.Training.MaxDeadline)
 	if o := s.OnSuccess; o != nil && o.Register != nil && settings.MLflow != nil {
 		o.Register.Config = cmp.Or(o.Register.Config, settings.MLflow.Kind+"/"+settings.MLflow.Name)
 	}
@@ -107,7 +104,7 @@ func tenth(memory resource.Quantity) *resource.Quantity {
 }
 
 // managed fields of a spec do not reach the pods of a run.
-var managed = []string{"suspend", "rerun", "keepFinishedFor", "onSuccess", "startWithin", "retry.runs"}
+var managed = []string{"suspend", "rerun", "keepFinishedFor", "onSuccess", "startWithin", "retry.runs", "schedule"}
 
 // usual values of fields mean the same as none, so that a field that comes with a later version begins no run.
 var usual = sync.OnceValue(func() map[string]any {

@@ -46,6 +46,9 @@ type facts struct {
 	jobs       map[int32]runs.Job
 	adopted    int32 // run whose Job exists without a reference of Crossplane, or 0
 	report     *observev1alpha1.RunObservation
+
+	// schedule of the spec, or nil.
+	schedule *runs.Schedule
 }
 
 // gather the facts of a request. It errs only for a composite resource that has no name or namespace.
@@ -66,6 +69,9 @@ func gather(r compose.Request) (*facts, error) {
 			"the cluster does not serve ResourceClaimTemplate of resource.k8s.io/v1: upgrade Kubernetes to 1.34 or later, or set "+
 				"spec.resources.gpu to a resource that nodes advertise")}
 	}
+	if s := f.spec.Schedule; s != nil && len(f.problems) == 0 {
+		f.schedule = new(schedule(s))
+	}
 	for resource, o := range r.Observed {
 		if run := names.RunOf(names.JobPrefix, resource); run > 0 {
 			f.jobs[run] = job(o)
@@ -84,6 +90,7 @@ func gather(r compose.Request) (*facts, error) {
 	if o := r.Observed[names.Run]; o != nil {
 		m.Revision = compose.TextOf(o, "metadata", "annotations", names.AnnotationRevision)
 		m.Rerun = compose.TextOf(o, "metadata", "annotations", names.AnnotationRerun)
+		m.Cycle = whole(compose.TextOf(o, "metadata", "annotations", names.AnnotationCycle))
 		m.Number = int32(compose.NumberOf(o, 0, "spec", "forProvider", "number")) //nolint:gosec // The API server keeps it in an int32.
 	}
 	f.remembered = runs.Recall(m)
@@ -127,6 +134,7 @@ func job(o compose.Object) runs.Job {
 	j := runs.Job{
 		Revision:  compose.Text(m, "metadata", "annotations", names.AnnotationRevision),
 		Rerun:     compose.Text(m, "metadata", "annotations", names.AnnotationRerun),
+		Cycle:     whole(compose.Text(m, "metadata", "annotations", names.AnnotationCycle)),
 		Created:   moment(compose.Text(m, "metadata", "creationTimestamp")),
 		Started:   moment(compose.Text(m, "status", "startTime")),
 		Deleting:  compose.Text(m, "metadata", "deletionTimestamp") != "",
@@ -146,6 +154,9 @@ func job(o compose.Object) runs.Job {
 	}
 	return j
 }
+
+// whole positive number of a text, or 0.
+func whole(text string) int32 { return names.RunOf("", text) }
 
 // moment of a text, or nil.
 func moment(text string) *time.Time {
@@ -171,7 +182,7 @@ func (f *facts) decide() runs.Decision {
 		Now: f.Now, Name: f.Namespace + "/" + f.Name, Ledger: f.remembered, Jobs: f.jobs,
 		Unknown: len(f.jobs) == 0 && !f.Sought[requiredJob] && f.remembered.Run > 0,
 		Report:  f.report, Accepted: f.accepted(), Revision: f.revision,
-		Suspend: f.spec.Suspend, Rerun: f.rerun(), Spares: int(deref(f.spec.Spares)), Runs: f.allowedRuns(),
+		Suspend: f.spec.Suspend, Rerun: f.rerun(), Schedule: f.schedule, Spares: int(deref(f.spec.Spares)), Runs: f.allowedRuns(),
 		StartWithin: duration(f.spec.StartWithin), Grace: duration(f.spec.GracePeriod),
 	})
 }

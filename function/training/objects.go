@@ -4,6 +4,7 @@ package training
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,6 +131,7 @@ func runObjects(d *compose.Draft, p *pass) error {
 	l, resource := p.ledger, names.Job(p.ledger.Run)
 	in := pods.Inputs{
 		Names: p.Names, Spec: p.spec, CompanionImage: p.Settings.Algorithm.CompanionImage, Run: l.Run, ResumeFrom: l.Resume,
+		Cycle: l.Cycle, Former: l.Former,
 		MemoryUnlimited: p.memoryUnlimited(),
 	}
 	if p.exists() {
@@ -169,6 +171,9 @@ func (p *pass) notes() map[string]string {
 	notes := map[string]string{names.AnnotationRevision: p.ledger.Revision}
 	if p.ledger.Rerun != "" {
 		notes[names.AnnotationRerun] = p.ledger.Rerun
+	}
+	if p.ledger.Cycle > 0 {
+		notes[names.AnnotationCycle] = strconv.Itoa(int(p.ledger.Cycle))
 	}
 	return notes
 }

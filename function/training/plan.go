@@ -76,6 +76,8 @@ func (p *pass) ready(d *compose.Draft) bool {
 	switch p.phase {
 	case v1alpha1.TrainingRunning:
 		return p.silent() == "" && d.Complete()
+	case v1alpha1.TrainingScheduled:
+		return d.Complete()
 	case v1alpha1.TrainingSucceeded:
 		return !p.register.asked || p.register.done()
 	default:
@@ -87,7 +89,7 @@ func (p *pass) ready(d *compose.Draft) bool {
 func (p *pass) ttl(d *compose.Draft) time.Duration {
 	pace := compose.Settled
 	switch p.phase {
-	case v1alpha1.TrainingRunning, v1alpha1.TrainingQueued, v1alpha1.TrainingFailed, v1alpha1.TrainingSuspended:
+	case v1alpha1.TrainingRunning, v1alpha1.TrainingQueued, v1alpha1.TrainingScheduled, v1alpha1.TrainingFailed, v1alpha1.TrainingSuspended:
 	case v1alpha1.TrainingSucceeded:
 		if p.register.asked && !p.register.done() {
 			pace = compose.Waiting

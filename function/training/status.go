@@ -40,6 +40,9 @@ func (p *pass) phaseNow() v1alpha1.TrainingPhase {
 	case runs.Active:
 		return p.phaseOfRun()
 	default:
+		if p.schedule != nil && p.ledger.Run == 0 {
+			return v1alpha1.TrainingScheduled
+		}
 		return v1alpha1.TrainingPending
 	}
 }
@@ -91,7 +94,7 @@ func (p *pass) status(d *compose.Draft) v1alpha1.TrainingStatus {
 	l, before := p.ledger, p.before()
 	st := v1alpha1.TrainingStatus{
 		Phase: p.phase, Run: l.Run, StartedAt: instant(l.Started), Message: l.Message, Ledger: l.Text(), Withheld: d.Withheld(),
-		Checkpoint: before.Checkpoint,
+		Checkpoint: before.Checkpoint, Schedule: p.scheduleStatus(),
 	}
 	if p.over() {
 		st.FinishedAt = instant(l.Ended)
@@ -106,7 +109,7 @@ func (p *pass) status(d *compose.Draft) v1alpha1.TrainingStatus {
 	}
 	for _, r := range l.History {
 		st.History = append(st.History, v1alpha1.TrainingRun{
-			Run: r.Run, Outcome: string(r.Outcome), StartedAt: instant(r.Started), EndedAt: instant(&r.Ended), Step: r.Step, Message: r.Message,
+			Run: r.Run, Outcome: string(r.Outcome), ScheduledAt: instant(r.For), StartedAt: instant(r.Started), EndedAt: instant(&r.Ended), Step: r.Step, Message: r.Message,
 		})
 	}
 	r := p.present()

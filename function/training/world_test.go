@@ -32,6 +32,8 @@ type world struct {
 	spec   map[string]any
 	status map[string]any
 	server *composetest.Server
+	// settings of the platform.
+	settings inputv1alpha1.Settings
 
 	// composed objects that Crossplane refers to, and Jobs that are no longer desired and end with their pods.
 	composed map[string]compose.Object
@@ -48,7 +50,7 @@ const usualSpec = `{image: registry.example.org/train:1, args: [train], workers:
 func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
 	return &world{
-		t: tb, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), spec: parse(tb, spec), server: composetest.NewServer(),
+		t: tb, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), spec: parse(tb, spec), server: composetest.NewServer(), settings: settings(),
 		composed: map[string]compose.Object{}, ending: map[string]compose.Object{}, lost: map[string]compose.Object{},
 	}
 }
@@ -89,7 +91,7 @@ func (w *world) ask() *compose.Plan {
 		xr["status"] = w.status
 	}
 	r := compose.Request{
-		Now: w.now, Composite: xr, Observed: w.composed, Settings: settings(), Sought: map[string]bool{}, Required: map[string]compose.Object{},
+		Now: w.now, Composite: xr, Observed: w.composed, Settings: w.settings, Sought: map[string]bool{}, Required: map[string]compose.Object{},
 		Kinds: map[schema.GroupVersionKind]compose.Availability{
 			observev1alpha1.RunGroupVersionKind: compose.Available, registryv1alpha1.ModelVersionGroupVersionKind: compose.Available,
 			registryv1alpha1.ModelAliasGroupVersionKind: compose.Available,

@@ -14,8 +14,8 @@ import (
 func TestFields(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| \\[`spec[.]")
 	for page, most := range map[string]int{
-		// The goal was 120: docs/changes.md has what was merged, and no two of the rest say the same.
-		"algorithm.md": 125,
+		// docs/changes.md has what was merged, and no two of the rest say the same.
+		"algorithm.md": 120,
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", references, page))
 		if err != nil {

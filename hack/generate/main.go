@@ -68,6 +68,9 @@ func generate(ctx context.Context, root string) (tree, error) {
 	}
 	files := made.copies
 	for _, crd := range made.crds {
+		if err := forms(files, root, crd); err != nil {
+			return nil, err
+		}
 		path, data, err := manifest(root, crd)
 		if err != nil {
 			return nil, err
@@ -85,4 +88,22 @@ func generate(ctx context.Context, root string) (tree, error) {
 	}
 	maps.Copy(files, pages)
 	return files, nil
+}
+
+// forms adds the form of a kind that has one, and its hints to the schema, which the definition of the kind is made of.
+func forms(files tree, root string, c crd) error {
+	if r, err := c.role(); err != nil || r != composite {
+		return err
+	}
+	found, err := hints(root, c)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	kind := c.Spec.Versions[0].Schema.OpenAPIV3Schema
+	file, data, err := form(c, kind, found)
+	if err != nil {
+		return err
+	}
+	files[file] = data
+	return show(kind, found)
 }

@@ -20,6 +20,7 @@ func owned() []string {
 		"apis/v*/zz_generated.deepcopy.go",
 		"apis/*/v*/zz_generated.deepcopy.go",
 		"apis/*/definition.yaml",
+		"apis/*/form.json",
 		"docs/api/*.md",
 		"input/v*/zz_generated.deepcopy.go",
 		"package/function/input/*.yaml",

@@ -42,6 +42,7 @@ type artifact struct {
 func artifacts() []artifact {
 	return []artifact{
 		{Name: "companion", Program: "./images/companion"},
+		{Name: consoleName, Program: "./console"},
 		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
 		{Name: "demo-pipeline", Program: "./images/demo-pipeline"},
 		{Name: "demo-training", Program: "./images/demo-training"},

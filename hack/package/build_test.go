@@ -126,11 +126,13 @@ func TestBuild(t *testing.T) {
 				"Composition database",
 				"Composition experiment",
 				"Composition pipeline",
+				"Composition preview",
 				"Composition training",
 				"CompositeResourceDefinition algorithms.capstan.dev",
 				"CompositeResourceDefinition databases.capstan.dev",
 				"CompositeResourceDefinition experiments.capstan.dev",
 				"CompositeResourceDefinition pipelines.capstan.dev",
+				"CompositeResourceDefinition previews.capstan.dev",
 				"CompositeResourceDefinition trainings.capstan.dev",
 				"ManagedResourceActivationPolicy capstan",
 			},
@@ -274,7 +276,7 @@ func find(t *testing.T, name string) artifact {
 func copySource(t *testing.T, root string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, folder := range []string{"apis", "examples", "function", "images", "input", "internal", "package", "provider"} {
+	for _, folder := range []string{"apis", "console", "examples", "function", "images", "input", "internal", "package", "provider"} {
 		if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
 			t.Fatal(err)
 		}

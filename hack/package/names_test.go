@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/capstan-dev/capstan/hack/internal/build"
 )
@@ -180,4 +181,33 @@ func read(t *testing.T, file string) []byte {
 func source(t *testing.T, file string) []object {
 	t.Helper()
 	return documents(t, read(t, file))
+}
+
+// TestConsole expects the image of the console in its manifest, and no rights.
+func TestConsole(t *testing.T) {
+	manifest := read(t, consoleFile)
+	c := releaseCmd{Registry: publicRegistry}
+	pinned, err := c.pinConsole(manifest, []releasedImage{{artifact: find(t, consoleName), digest: v1.Hash{Algorithm: "sha256", Hex: "5e5e"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "image: ghcr.io/capstan-dev/capstan-console@sha256:5e5e\n"; strings.Count(string(pinned), want) != 1 || strings.Contains(string(pinned), "capstan-console:v") {
+		t.Errorf("want %q in\n%s", want, pinned)
+	}
+	if _, err := c.pinConsole(manifest, nil); err == nil {
+		t.Error("a release without the image has to fail")
+	}
+	if _, err := c.pinConsole([]byte("no image"), []releasedImage{{artifact: find(t, consoleName)}}); err == nil {
+		t.Error("a manifest without the image has to fail")
+	}
+	var kinds []string
+	for _, o := range documents(t, manifest) {
+		kinds = append(kinds, o.Kind)
+	}
+	if diff := cmp.Diff([]string{"Namespace", "ServiceAccount", "Deployment", "Service", "NetworkPolicy"}, kinds); diff != "" {
+		t.Errorf("the console has no rights of its own: -want, +got:\n%s", diff)
+	}
+	if n := strings.Count(string(manifest), "automountServiceAccountToken: false"); n != 2 {
+		t.Errorf("the console has no token of its own: want it said of the account and of the pod, got %d", n)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/template"
 
@@ -25,7 +26,7 @@ const checksums = "checksums.txt"
 
 // copied are the files of the repository that a release has, too, under their own names.
 var copied = []string{
-	"package/platform.yaml", "package/mirror.yaml", "package/roles.yaml",
+	"package/platform.yaml", "package/mirror.yaml", "package/roles.yaml", consoleFile,
 	"package/monitoring/adapter.yaml", "package/monitoring/dashboard-database.json", "package/monitoring/dashboard-database-mysql.json", "package/monitoring/dashboard.json",
 	"package/monitoring/podmonitor.yaml", "package/monitoring/prometheusrule.yaml", "package/monitoring/rules.yaml", "package/monitoring/scrape.yaml",
 }
@@ -40,6 +41,11 @@ func (c *releaseCmd) write(p *project, folder string, images []releasedImage, st
 		}
 		if path.Base(name) == "mirror.yaml" && c.Registry != publicRegistry {
 			data = bytes.ReplaceAll(data, []byte(exampleRegistry), []byte(c.Registry))
+		}
+		if name == consoleFile {
+			if data, err = c.pinConsole(data, images); err != nil {
+				return err
+			}
 		}
 		files[fileName(name)] = data
 	}
@@ -64,6 +70,28 @@ func (c *releaseCmd) write(p *project, folder string, images []releasedImage, st
 		}
 	}
 	return nil
+}
+
+// The console, whose image no package names: its manifest does, with the digest in a release.
+const (
+	consoleName = "capstan-console"
+	consoleFile = "package/console.yaml"
+)
+
+var consoleImage = regexp.MustCompile(regexp.QuoteMeta(publicRegistry+"/"+organisation+"/"+consoleName) + `:v[0-9]\S*`)
+
+// pinConsole puts the digest of this release into the manifest of the console.
+func (c *releaseCmd) pinConsole(manifest []byte, images []releasedImage) ([]byte, error) {
+	for _, img := range images {
+		if img.Name != consoleName {
+			continue
+		}
+		if n := len(consoleImage.FindAll(manifest, -1)); n != 1 {
+			return nil, fmt.Errorf("cannot pin the image in %s: it is there %d times", consoleFile, n)
+		}
+		return consoleImage.ReplaceAllLiteral(manifest, fmt.Appendf(nil, "%s@%s", img.repository(c.Registry), img.digest)), nil
+	}
+	return nil, fmt.Errorf("cannot pin the image in %s: the release has none of that name", consoleFile)
 }
 
 // fileName is what a release calls a file: its folders are gone, because a page of downloads has none.

@@ -9,6 +9,9 @@
 //
 // The name mysql is the one of the image of MySQL's members: CAPSTAN_PROGRAM_MYSQL is a folder with mysqld, mysql and others of its
 // programs, which run on this machine with the loader, the libraries and the files of the image.
+//
+// The name chromium is the browser that Debian has for tests, without a window: it is installed, and CAPSTAN_PROGRAM_CHROMIUM is the folder with
+// the program chromium-headless-shell.
 package main
 
 import (
@@ -30,7 +33,7 @@ import (
 )
 
 type command struct {
-	Tools []string `arg:"" help:"Names of folders below hack/tools, or mysql."`
+	Tools []string `arg:"" help:"Names of folders below hack/tools, mysql or chromium."`
 }
 
 func main() {
@@ -55,9 +58,14 @@ func (c *command) run(ctx context.Context, stdout io.Writer, p *progress.Printer
 	if err != nil {
 		return err
 	}
-	tools := slices.DeleteFunc(slices.Clone(c.Tools), isImage)
+	tools := slices.DeleteFunc(slices.Clone(c.Tools), func(name string) bool { return isImage(name) || name == browser })
 	if build.NeedsPython(tools...) {
 		if err := host.Install(ctx, p, build.PythonVenv); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(c.Tools, browser) {
+		if err := host.Install(ctx, p, host.Chromium); err != nil {
 			return err
 		}
 	}
@@ -71,9 +79,12 @@ func (c *command) run(ctx context.Context, stdout io.Writer, p *progress.Printer
 	var out strings.Builder
 	for _, tool := range c.Tools {
 		var dir string
-		if isImage(tool) {
+		switch {
+		case isImage(tool):
 			dir, err = images.Programs(ctx, memberimage.MySQL())
-		} else {
+		case tool == browser:
+			dir = browserFolder
+		default:
 			dir, err = b.Dir(tool)
 		}
 		if err != nil {
@@ -84,6 +95,12 @@ func (c *command) run(ctx context.Context, stdout io.Writer, p *progress.Printer
 	_, err = io.WriteString(stdout, out.String())
 	return err
 }
+
+// The browser, and where Debian installs it.
+const (
+	browser       = "chromium"
+	browserFolder = "/usr/bin"
+)
 
 func isImage(name string) bool { return name == memberimage.MySQL().Name }
 

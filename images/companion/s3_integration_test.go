@@ -17,25 +17,16 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
-func client(srv *outside.S3Server) *s3.Client {
-	return s3.New(s3.Options{
-		Region: srv.Region, BaseEndpoint: aws.String(srv.Endpoint), UsePathStyle: true,
-		Credentials: credentials.NewStaticCredentialsProvider(srv.AccessKey, srv.SecretKey, ""),
-		HTTPClient:  outside.Client(srv.CA),
-	})
-}
-
 // upload objects into a new bucket.
 func upload(t *testing.T, srv *outside.S3Server, bucket string, objects map[string]string) {
 	t.Helper()
-	c := client(srv)
+	c := srv.Client()
 	if _, err := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +205,7 @@ func TestS3Large(t *testing.T) {
 func TestS3Checksum(t *testing.T) {
 	srv := outside.SharedS3(t)
 	upload(t, srv, "checksum", map[string]string{"reco/model.bin": "weights"})
-	head, err := client(srv).HeadObject(t.Context(), &s3.HeadObjectInput{
+	head, err := srv.Client().HeadObject(t.Context(), &s3.HeadObjectInput{
 		Bucket: aws.String("checksum"), Key: aws.String("reco/model.bin"), ChecksumMode: types.ChecksumModeEnabled,
 	})
 	if err != nil || head.ChecksumCRC64NVME == nil {
@@ -241,7 +232,7 @@ func TestS3Replaced(t *testing.T) {
 	proxy.Fail(func(r *http.Request) bool {
 		if strings.HasPrefix(r.Header.Get("Range"), "bytes=0-") && !replaced {
 			replaced = true
-			if _, err := client(srv).PutObject(t.Context(), &s3.PutObjectInput{
+			if _, err := srv.Client().PutObject(t.Context(), &s3.PutObjectInput{
 				Bucket: aws.String("replaced"), Key: aws.String("reco/model.bin"), Body: strings.NewReader(strings.Repeat("x", 40<<20)),
 			}); err != nil {
 				t.Error(err)

@@ -45,7 +45,7 @@ func (e *expectations) verify(m model.Manifest) error {
 
 func (e *expectations) wrongSize(size int64) error {
 	return failure.New(failure.SizeMismatch, fmt.Sprintf("the model has %d bytes instead of %d", size, e.Size),
-		"correct spec.model.size if the model is the right one; otherwise upload it again")
+		"correct the size in spec.model.digest if the model is the right one; otherwise upload it again")
 }
 
 // verifyCmd verifies a model that was put there by hand.

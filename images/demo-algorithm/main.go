@@ -27,22 +27,22 @@ var version = "unknown"
 
 // Options of the server. The behaviour can be changed while it runs, see handler.
 type Options struct {
-	Listen           string        `default:":8080"      env:"LISTEN"                                                                 help:"Address to listen on."`
-	Version          string        `default:"${version}" env:"VERSION"                                                                help:"What answers name as their version."`
-	LatencyMs        float64       `default:"0"          env:"LATENCY_MS"                                                             help:"Mean time a prediction takes, in milliseconds."`
-	JitterMs         float64       `default:"0"          env:"JITTER_MS"                                                              help:"How far the time may be from the mean, in milliseconds."`
-	ErrorRate        float64       `default:"0"          env:"ERROR_RATE"                                                             help:"Share of predictions that fail, from 0 to 1."`
-	FailAfterSeconds float64       `default:"0"          env:"FAIL_AFTER_SECONDS"                                                     help:"How many seconds after the start predictions begin to fail."`
-	ScoreShift       float64       `default:"0"          env:"SCORE_SHIFT"                                                            help:"What is added to every score, from -1 to 1."`
-	Workers          int           `default:"0"          env:"CONCURRENCY"                                                            help:"How many predictions are computed at a time. Others wait for their turn. 0 computes all at once."`
-	Metrics          string        `default:"Algorithm"  enum:"Algorithm,vLLM,SGLang"                                                 env:"METRICS"                                                                                                       help:"Metrics to expose: of an algorithm, or of a server of language models under its names."`
-	Tokens           int           `default:"16"         env:"TOKENS"                                                                 help:"With metrics of a server of language models: how many tokens an answer has. The first one takes the latency."`
-	TokenMs          float64       `default:"2"          env:"TOKEN_MS"                                                               help:"How long each further token takes, in milliseconds."`
-	ModelFile        string        `env:"MODEL_FILE"     help:"File of a model, which is read at the start. Answers name its digest." placeholder:"PATH"`
-	Start            time.Duration `default:"0s"         env:"START_DELAY"                                                            help:"How long to take before listening, as servers do that load a model."`
-	CrashAfter       time.Duration `default:"0s"         env:"CRASH_AFTER"                                                            help:"How long to serve before the program ends with an error. 0 serves until a signal ends it."`
-	Notice           time.Duration `default:"3s"         env:"DRAIN_DELAY"                                                            help:"How long to serve on after SIGTERM, not ready any more, while clients take notice."`
-	Drain            time.Duration `default:"20s"        env:"DRAIN_LIMIT"                                                            help:"How long requests that began may take after that."`
+	Listen           string        `default:":8080"      env:"LISTEN"                                                                                                                  help:"Address to listen on."`
+	Version          string        `default:"${version}" env:"VERSION"                                                                                                                 help:"What answers name as their version, unless the model has one."`
+	LatencyMs        float64       `default:"0"          env:"LATENCY_MS"                                                                                                              help:"Mean time a prediction takes, in milliseconds."`
+	JitterMs         float64       `default:"0"          env:"JITTER_MS"                                                                                                               help:"How far the time may be from the mean, in milliseconds."`
+	ErrorRate        float64       `default:"0"          env:"ERROR_RATE"                                                                                                              help:"Share of predictions that fail, from 0 to 1."`
+	FailAfterSeconds float64       `default:"0"          env:"FAIL_AFTER_SECONDS"                                                                                                      help:"How many seconds after the start predictions begin to fail."`
+	ScoreShift       float64       `default:"0"          env:"SCORE_SHIFT"                                                                                                             help:"What is added to every score, from -1 to 1."`
+	Workers          int           `default:"0"          env:"CONCURRENCY"                                                                                                             help:"How many predictions are computed at a time. Others wait for their turn. 0 computes all at once."`
+	Metrics          string        `default:"Algorithm"  enum:"Algorithm,vLLM,SGLang"                                                                                                  env:"METRICS"                                                                                                       help:"Metrics to expose: of an algorithm, or of a server of language models under its names."`
+	Tokens           int           `default:"16"         env:"TOKENS"                                                                                                                  help:"With metrics of a server of language models: how many tokens an answer has. The first one takes the latency."`
+	TokenMs          float64       `default:"2"          env:"TOKEN_MS"                                                                                                                help:"How long each further token takes, in milliseconds."`
+	ModelFile        string        `env:"MODEL_FILE"     help:"File of a model, which is read at the start. Answers name its digest, and the version of one that demo-training wrote." placeholder:"PATH"`
+	Start            time.Duration `default:"0s"         env:"START_DELAY"                                                                                                             help:"How long to take before listening, as servers do that load a model."`
+	CrashAfter       time.Duration `default:"0s"         env:"CRASH_AFTER"                                                                                                             help:"How long to serve before the program ends with an error. 0 serves until a signal ends it."`
+	Notice           time.Duration `default:"3s"         env:"DRAIN_DELAY"                                                                                                             help:"How long to serve on after SIGTERM, not ready any more, while clients take notice."`
+	Drain            time.Duration `default:"20s"        env:"DRAIN_LIMIT"                                                                                                             help:"How long requests that began may take after that."`
 }
 
 type cli struct {
@@ -80,15 +80,16 @@ func run(ctx context.Context, log *slog.Logger, o Options) error {
 			return nil
 		}
 	}
-	digest, err := loadModel(o.ModelFile)
+	m, err := loadModel(o.ModelFile)
 	if err != nil {
 		return err
 	}
+	o = m.options(o)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %q: %w", o.Listen, err)
 	}
-	return serve(ctx, log, o, digest, listener)
+	return serve(ctx, log, o, m.digest, listener)
 }
 
 func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string, listener net.Listener) error {

@@ -38,6 +38,13 @@ type Options struct {
 	Report string        `default:"File"  enum:"File,Output"                                                                                                                                                                env:"REPORT"                                                                                 help:"Where progress is reported: in the file of CAPSTAN_PROGRESS and in the output, or in the output only."`
 	Fault  []string      `env:"FAULT"     help:"Fault as KIND:RANK:STEP or KIND:RANK:STEP:ATTEMPT. The kinds are exit, kill, hang, deaf, nan, slow and memory. The attempt is 0 unless it is named, and * is each attempt." placeholder:"KIND:RANK:STEP"`
 
+	Export  string  `env:"EXPORT"                  help:"Where rank 0 writes the model after the last step, as s3://BUCKET/PREFIX. {run} stands for the number of the run."`
+	Account string  `default:"/etc/secrets/models" env:"EXPORT_ACCOUNT"                                                                                                     help:"Folder with the connection Secret of the Bucket."`
+	Flaw    float64 `default:"0"                   env:"FLAW"                                                                                                               help:"Share of predictions that fail with the model, from 0 to 1."`
+
+	Run   string `default:"0"        env:"CAPSTAN_RUN"         hidden:""`
+	RunID string `default:"training" env:"TORCHELASTIC_RUN_ID" hidden:""`
+
 	Rank        int           `default:"0"               env:"RANK"                                                         hidden:""`
 	World       int           `default:"1"               env:"WORLD_SIZE"                                                   hidden:""`
 	Address     string        `default:"127.0.0.1"       env:"MASTER_ADDR"                                                  hidden:""`

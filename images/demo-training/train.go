@@ -54,7 +54,7 @@ func run(ctx context.Context, o Options, out io.Writer, leaving func() bool) (in
 			return 1, err
 		}
 	}
-	return r.train(s)
+	return r.train(ctx, s)
 }
 
 // A state is what the training has learned.
@@ -78,7 +78,7 @@ type rank struct {
 }
 
 // train from a state to the last step.
-func (r *rank) train(s state) (int, error) {
+func (r *rank) train(ctx context.Context, s state) (int, error) {
 	o := r.options
 	for s.Step < o.Steps {
 		step := s.Step + 1
@@ -113,11 +113,11 @@ func (r *rank) train(s state) (int, error) {
 			return terminated, nil
 		}
 	}
-	return r.conclude(s)
+	return r.conclude(ctx, s)
 }
 
 // conclude compares the sum with what it has to be.
-func (r *rank) conclude(s state) (int, error) {
+func (r *rank) conclude(ctx context.Context, s state) (int, error) {
 	o := r.options
 	if o.Rank != 0 {
 		return 0, nil
@@ -136,6 +136,11 @@ func (r *rank) conclude(s state) (int, error) {
 	}
 	if !result.Exact {
 		return 1, fmt.Errorf("the sum is %d and has to be %d: steps were lost or counted twice", result.Sum, result.Want)
+	}
+	if o.Export != "" {
+		if err := export(ctx, o, s); err != nil {
+			return 1, err
+		}
 	}
 	return 0, nil
 }

@@ -30,10 +30,48 @@ type Settings struct {
 	// +optional
 	Database DatabaseSettings `json:"database,omitempty"`
 
+	// Training holds settings of the kind Training.
+	//
+	// +optional
+	Training TrainingSettings `json:"training,omitzero"`
+
 	// Alerts holds settings of the alerts of both kinds.
 	//
 	// +optional
 	Alerts AlertSettings `json:"alerts,omitzero"`
+
+	// Preview holds settings of the kind Preview.
+	//
+	// +optional
+	Preview PreviewSettings `json:"preview,omitzero"`
+}
+
+// PreviewSettings are the choices of a platform team for every Preview. To limit the number of Previews in a namespace, use a ResourceQuota
+// with count/previews.capstan.dev.
+type PreviewSettings struct {
+	// Domain below which Previews are reached from outside the cluster, each as NAME-HASH.DOMAIN, if its spec names no host. A
+	// Gateway must serve the names below it. Default: none, so that a Preview without a host is reached inside the cluster only.
+	//
+	// +kubebuilder:validation:MaxLength=189
+	// +kubebuilder:example="preview.example.org"
+	// +optional
+	Domain string `json:"domain,omitempty"`
+
+	// Scheme of the URLs of Previews outside the cluster: http or https. Default: https.
+	//
+	// +kubebuilder:validation:Enum=http;https
+	// +kubebuilder:example="https"
+	// +optional
+	Scheme string `json:"scheme,omitempty"`
+
+	// MaxTTL is how long a Preview can live from its creation. A lower value does not end Previews that exist before their time. Default:
+	// 2160h.
+	//
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:example="168h"
+	// +optional
+	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
 }
 
 // AlertSettings are the choices of a platform team for the alerts of Algorithms and Databases.

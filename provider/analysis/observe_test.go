@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/quiet"
 	"github.com/capstan-dev/capstan/provider/internal/secretwatch"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
 func analysisOf(name, algorithm string) *v1alpha1.Analysis {
@@ -60,7 +61,7 @@ func newKube(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *q
 
 // newObserver without Prometheus, whose watches tell nothing.
 func newObserver(kube client.Reader, now func() time.Time) *observer {
-	return &observer{kube: kube, now: now, memory: newMemory(), secrets: secretwatch.New(kube, nil)}
+	return &observer{kube: kube, now: now, memory: newMemory(), secrets: secretwatch.New(kube, nil), board: &signals.Board{}}
 }
 
 // TestQuiet runs the real managed reconciler: what it writes, and when.

@@ -8,8 +8,6 @@
 package autoscaler
 
 import (
-	"fmt"
-
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -29,9 +27,6 @@ func Setup(mgr ctrl.Manager, o controller.Options) error {
 	seen, err := newCache(mgr)
 	if err != nil {
 		return err
-	}
-	if err := mgr.Add(seen); err != nil {
-		return fmt.Errorf("cannot add the cache of autoscalers: %w", err)
 	}
 	s := &scaler{kube: mgr.GetClient(), seen: seen, direct: mgr.GetAPIReader()}
 	return kind.Setup(mgr, o, v1alpha1.AutoscalerGroupVersionKind, options(s), func(b *builder.Builder) {

@@ -4,13 +4,10 @@ package autoscaler
 
 import (
 	"context"
-	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,27 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/seen"
 )
 
 // newCache holds the HorizontalPodAutoscalers of Algorithms, and of each what an Autoscaler looks at.
 func newCache(mgr ctrl.Manager) (cache.Cache, error) {
-	ours, err := labels.NewRequirement(v1alpha1.LabelAlgorithm, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("cannot select autoscalers: %w", err)
-	}
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme:                      mgr.GetScheme(),
-		Mapper:                      mgr.GetRESTMapper(),
-		HTTPClient:                  mgr.GetHTTPClient(),
-		ReaderFailOnMissingInformer: true,
-		ByObject: map[client.Object]cache.ByObject{
-			&autoscalingv2.HorizontalPodAutoscaler{}: {Label: labels.NewSelector().Add(*ours), Transform: slim},
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the cache of autoscalers: %w", err)
-	}
-	return c, nil
+	return seen.New(mgr, seen.Objects{Kind: &autoscalingv2.HorizontalPodAutoscaler{}, Having: []string{v1alpha1.LabelAlgorithm}, Slim: slim})
 }
 
 // slim leaves of an autoscaler whose it is, what it should do, whether it scales, and the numbers that the load is known by.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/quiet"
 )
@@ -615,5 +617,45 @@ func TestDatabaseLabel(t *testing.T) {
 	b.settle()
 	if diff := cmp.Diff(want, b.secret().Labels); diff != "" {
 		t.Errorf("A Credential that loses the label should not take it off the Secret: -want, +got:\n%s", diff)
+	}
+}
+
+// TestPreview: the Secret of a Preview is marked when it is made and goes with it. One that another has left is neither used nor deleted.
+func TestPreview(t *testing.T) {
+	of := func(preview string) *v1alpha1.Credential {
+		cr := credential(append(slices.Clone(keep), xpv2.ManagementActionDelete))
+		cr.Labels = map[string]string{observev1alpha1.LabelDatabase: "pr-1-db", apisv1alpha1.LabelPreview: preview}
+		return cr
+	}
+	b := newBench(t, interceptor.Funcs{})
+	b.apply(of("pr-1"))
+	b.settle()
+	if got := b.secret().Labels[apisv1alpha1.LabelPreview]; got != "pr-1" {
+		t.Errorf("The Secret should be marked, got %q", got)
+	}
+	if err := b.Delete(t.Context(), b.credential()); err != nil {
+		t.Fatal(err)
+	}
+	b.settle()
+	if err := b.Get(t.Context(), name, &corev1.Secret{}); !kerrors.IsNotFound(err) {
+		t.Errorf("The Secret should go with its Credential, got %v", err)
+	}
+
+	b = newBench(t, interceptor.Funcs{})
+	left := secret(ours(), map[string][]byte{v1alpha1.KeyPassword: []byte("of-an-earlier-database")})
+	if err := b.Create(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	b.apply(of("pr-1"))
+	b.settle()
+	if c := b.credential().GetCondition(xpv2.TypeReady); c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, `is not the one of Preview "pr-1"`) {
+		t.Errorf("The Credential should say that the Secret is of another, got %+v", c)
+	}
+	if err := b.Delete(t.Context(), b.credential()); err != nil {
+		t.Fatal(err)
+	}
+	b.settle()
+	if diff := cmp.Diff(left.Data, b.secret().Data); diff != "" {
+		t.Errorf("The Secret should stay as it is: -want, +got:\n%s", diff)
 	}
 }

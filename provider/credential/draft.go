@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
 // A draft is a Secret on its way to what its Credential asks for. Observe makes one and throws it away, to see whether there is
@@ -128,6 +129,10 @@ func (d *draft) takeOver() error {
 	// release of the Secret takes it off.
 	if database := d.cr.GetLabels()[observev1alpha1.LabelDatabase]; database != "" {
 		set(&d.Labels, observev1alpha1.LabelDatabase, database)
+	}
+	// With this one the Secret may be deleted with its Preview.
+	if preview := d.cr.GetLabels()[apisv1alpha1.LabelPreview]; preview != "" {
+		set(&d.Labels, apisv1alpha1.LabelPreview, preview)
 	}
 	if d.Data == nil {
 		d.Data = map[string][]byte{}

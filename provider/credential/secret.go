@@ -14,6 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
 const (
@@ -35,12 +36,18 @@ func (e *external) secret(ctx context.Context, cr *v1alpha1.Credential) (*corev1
 	return s, nil
 }
 
-// belongs reports whether s is the Secret of cr. A label decides and no UID, since the Secret outlives its Credential.
+// belongs reports whether s is the Secret of cr. A label decides and no UID, since the Secret outlives its Credential. What a Preview makes
+// is deleted with it, so it takes over no Secret that an earlier Database of the name has left.
 func belongs(s *corev1.Secret, cr *v1alpha1.Credential) bool {
-	return s.GetLabels()[v1alpha1.LabelCredential] == cr.GetName()
+	preview := cr.GetLabels()[apisv1alpha1.LabelPreview]
+	return s.GetLabels()[v1alpha1.LabelCredential] == cr.GetName() && (preview == "" || s.GetLabels()[apisv1alpha1.LabelPreview] == preview)
 }
 
 func errStranger(s *corev1.Secret, cr *v1alpha1.Credential) error {
+	if preview := cr.GetLabels()[apisv1alpha1.LabelPreview]; preview != "" {
+		return fmt.Errorf("secret %q exists and is not the one of Preview %q, which would delete it: give the Preview another name, or, "+
+			"if no client needs the Secret, annotate it with capstan.dev/release=%s and delete it", s.GetName(), preview, s.GetName())
+	}
 	return fmt.Errorf("secret %q exists and is not the one of Credential %q, nothing was changed: "+
 		"choose another name for the Credential, or, if the Secret is meant to become its own, label it %s=%s",
 		s.GetName(), cr.GetName(), v1alpha1.LabelCredential, cr.GetName())

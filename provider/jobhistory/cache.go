@@ -3,20 +3,16 @@
 package jobhistory
 
 import (
-	"context"
-	"fmt"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-dev/capstan/apis/runner"
 	"github.com/capstan-dev/capstan/provider/internal/jobhealth"
+	"github.com/capstan-dev/capstan/provider/internal/seen"
 )
 
 // byPipeline is the index of Jobs and pods by their Pipeline.
@@ -27,30 +23,10 @@ func pipelineOf(o client.Object) []string { return []string{o.GetLabels()[runner
 // newCache holds the Jobs and the pods of Pipelines, and of each what a JobHistory looks at. It is a cache beside the one of mgr, which
 // holds other pods.
 func newCache(mgr ctrl.Manager) (cache.Cache, error) {
-	ours, err := labels.NewRequirement(runner.LabelPipeline, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("cannot select Jobs: %w", err)
-	}
-	selector := labels.NewSelector().Add(*ours)
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme:                      mgr.GetScheme(),
-		Mapper:                      mgr.GetRESTMapper(),
-		HTTPClient:                  mgr.GetHTTPClient(),
-		ReaderFailOnMissingInformer: true,
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:  {Label: selector, Transform: jobhealth.Slim(runner.LabelPipeline)},
-			&batchv1.Job{}: {Label: selector, Transform: slim},
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the cache of Jobs: %w", err)
-	}
-	for _, o := range []client.Object{&corev1.Pod{}, &batchv1.Job{}} {
-		if err := c.IndexField(context.Background(), o, byPipeline, pipelineOf); err != nil {
-			return nil, fmt.Errorf("cannot index by Pipeline: %w", err)
-		}
-	}
-	return c, nil
+	ours, index := []string{runner.LabelPipeline}, map[string]client.IndexerFunc{byPipeline: pipelineOf}
+	return seen.New(mgr,
+		seen.Objects{Kind: &corev1.Pod{}, Having: ours, Slim: jobhealth.Slim(runner.LabelPipeline), Index: index},
+		seen.Objects{Kind: &batchv1.Job{}, Having: ours, Slim: slim, Index: index})
 }
 
 // slim leaves of a Job what facts are made of.

@@ -11,7 +11,6 @@
 package jobhistory
 
 import (
-	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -37,9 +36,6 @@ func Setup(guard *outside.Guard) func(ctrl.Manager, controller.Options) error {
 		seen, err := newCache(mgr)
 		if err != nil {
 			return err
-		}
-		if err := mgr.Add(seen); err != nil {
-			return fmt.Errorf("cannot add the cache of Jobs: %w", err)
 		}
 		obs := newObserver(seen, mgr.GetAPIReader(), newAsker(podask.New(guard.PodDialer)), time.Now)
 		if err := newCounts(mgr.GetClient()).serve(); err != nil {

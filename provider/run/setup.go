@@ -13,7 +13,6 @@
 package run
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,9 +36,6 @@ func Setup(guard *outside.Guard) func(ctrl.Manager, controller.Options) error {
 		seen, err := newCache(mgr)
 		if err != nil {
 			return err
-		}
-		if err := mgr.Add(seen); err != nil {
-			return fmt.Errorf("cannot add the cache of pods: %w", err)
 		}
 		obs := &observer{
 			seen: seen, direct: mgr.GetAPIReader(), now: time.Now,

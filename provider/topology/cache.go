@@ -3,52 +3,28 @@
 package topology
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/seen"
 )
 
-// newCache holds pods, volumes and ConfigMaps of Databases, and all nodes, of each what facts are made of. It is a cache beside
-// the one of mgr, which holds other pods.
-//
-// A list that is streamed goes through a Transform twice (see TransformFunc of k8s.io/client-go/tools/cache), so each keeps what
-// it made itself.
+// newCache holds pods, volumes and ConfigMaps of Databases, and all nodes, of each what facts are made of.
 func newCache(mgr ctrl.Manager) (cache.Cache, error) {
-	labelled, err := having(v1alpha1.LabelDatabase)
-	if err != nil {
-		return nil, err
-	}
-	scoped, err := having(v1alpha1.LabelDatabase, v1alpha1.LabelScope)
-	if err != nil {
-		return nil, err
-	}
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme:                      mgr.GetScheme(),
-		Mapper:                      mgr.GetRESTMapper(),
-		HTTPClient:                  mgr.GetHTTPClient(),
-		ReaderFailOnMissingInformer: true,
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: labelled, Transform: slimPod},
-			configMap():                     {Label: scoped, Transform: slimConfigMap},
-			&corev1.PersistentVolumeClaim{}: {Label: labelled, Transform: slimClaim},
-			&corev1.Node{}:                  {Transform: slimNode},
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the cache of members: %w", err)
-	}
-	return c, nil
+	database := []string{v1alpha1.LabelDatabase}
+	return seen.New(mgr,
+		seen.Objects{Kind: &corev1.Pod{}, Having: database, Slim: slimPod},
+		seen.Objects{Kind: configMap(), Having: []string{v1alpha1.LabelDatabase, v1alpha1.LabelScope}, Slim: slimConfigMap},
+		seen.Objects{Kind: &corev1.PersistentVolumeClaim{}, Having: database, Slim: slimClaim},
+		seen.Objects{Kind: &corev1.Node{}, Slim: slimNode},
+	)
 }
 
 // configMap is what ConfigMaps are watched as: members keep all in annotations.
@@ -58,18 +34,6 @@ func configMap() *metav1.PartialObjectMetadata {
 	return m
 }
 
-func having(keys ...string) (labels.Selector, error) {
-	s := labels.NewSelector()
-	for _, key := range keys {
-		r, err := labels.NewRequirement(key, selection.Exists, nil)
-		if err != nil {
-			return nil, fmt.Errorf("cannot select by label %q: %w", key, err)
-		}
-		s = s.Add(*r)
-	}
-	return s, nil
-}
-
 // slimPod leaves of a member's pod what facts are made of.
 func slimPod(o any) (any, error) {
 	p, ok := o.(*corev1.Pod)
@@ -77,7 +41,7 @@ func slimPod(o any) (any, error) {
 		return o, nil
 	}
 	small := &corev1.Pod{
-		ObjectMeta: slimMeta(p,
+		ObjectMeta: seen.Meta(p,
 			[]string{v1alpha1.LabelDatabase, v1alpha1.LabelMember, v1alpha1.LabelScope, labelApp, labelRevision},
 			[]string{v1alpha1.AnnotationMember, annotationFacts, annotationPosition}),
 		Spec:   corev1.PodSpec{NodeName: p.Spec.NodeName},
@@ -129,7 +93,7 @@ func slimConfigMap(o any) (any, error) {
 	}
 	small := &metav1.PartialObjectMetadata{
 		TypeMeta:   m.TypeMeta,
-		ObjectMeta: slimMeta(m, []string{v1alpha1.LabelDatabase, v1alpha1.LabelScope}, append(keptAnnotations(), annotationPause)),
+		ObjectMeta: seen.Meta(m, []string{v1alpha1.LabelDatabase, v1alpha1.LabelScope}, append(keptAnnotations(), annotationPause)),
 	}
 	if paused(m.Annotations[members.AnnotationConfig]) {
 		small.Annotations[annotationPause] = "true"
@@ -144,7 +108,7 @@ func slimClaim(o any) (any, error) {
 		return o, nil
 	}
 	small := &corev1.PersistentVolumeClaim{
-		ObjectMeta: slimMeta(c, []string{v1alpha1.LabelDatabase, v1alpha1.LabelMember}, nil),
+		ObjectMeta: seen.Meta(c, []string{v1alpha1.LabelDatabase, v1alpha1.LabelMember}, nil),
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: c.Status.Phase},
 	}
 	if size, ok := c.Status.Capacity[corev1.ResourceStorage]; ok {
@@ -161,7 +125,7 @@ func slimNode(o any) (any, error) {
 		return o, nil
 	}
 	small := &corev1.Node{
-		ObjectMeta: slimMeta(n, slices.Collect(maps.Keys(n.GetLabels())), nil),
+		ObjectMeta: seen.Meta(n, slices.Collect(maps.Keys(n.GetLabels())), nil),
 		Spec:       corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable},
 	}
 	for _, t := range n.Spec.Taints {
@@ -173,25 +137,4 @@ func slimNode(o any) (any, error) {
 		}
 	}
 	return small, nil
-}
-
-func slimMeta(o client.Object, keptLabels, keptAnnotations []string) metav1.ObjectMeta {
-	kept := func(all map[string]string, keys []string) map[string]string {
-		out := map[string]string{}
-		for _, k := range keys {
-			if v, ok := all[k]; ok {
-				out[k] = v
-			}
-		}
-		return out
-	}
-	return metav1.ObjectMeta{
-		Namespace:         o.GetNamespace(),
-		Name:              o.GetName(),
-		UID:               o.GetUID(),
-		ResourceVersion:   o.GetResourceVersion(),
-		DeletionTimestamp: o.GetDeletionTimestamp(),
-		Labels:            kept(o.GetLabels(), keptLabels),
-		Annotations:       kept(o.GetAnnotations(), keptAnnotations),
-	}
 }

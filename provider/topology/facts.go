@@ -112,6 +112,9 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 	if r.Reinitialize.ID != "" {
 		m.Reinitialize = &r.Reinitialize
 	}
+	if r.Fence.ID != "" {
+		m.Fence = &r.Fence
+	}
 	if r.Volume != (v1alpha1.VolumeReport{}) {
 		m.Volume = &r.Volume
 	}

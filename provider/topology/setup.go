@@ -15,7 +15,6 @@ package topology
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,9 +47,6 @@ func setup(mgr ctrl.Manager, o controller.Options, board *signals.Board) error {
 	seen, err := newCache(mgr)
 	if err != nil {
 		return err
-	}
-	if err := mgr.Add(seen); err != nil {
-		return fmt.Errorf("cannot add the cache of members: %w", err)
 	}
 	obs := &observer{
 		kube:   mgr.GetClient(),

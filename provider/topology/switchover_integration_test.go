@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -42,7 +43,7 @@ func TestSwitchover(t *testing.T) {
 	provider := func() *observer {
 		return &observer{
 			kube: kube, seen: kube, direct: kube, now: func() time.Time { return clock }, memory: newMemory(time.Now),
-			counts: newCounts(kube, logging.NewNopLogger()), gather: newGathering(), again: func(types.NamespacedName, time.Duration) {},
+			counts: newCounts(kube, logging.NewNopLogger()), gather: newGathering(), board: &signals.Board{}, again: func(types.NamespacedName, time.Duration) {},
 		}
 	}
 	o := provider()

@@ -3,40 +3,23 @@
 package volumeclaim
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/seen"
 )
 
 // newCache holds claims of Databases, and StorageClasses, of each what it takes to let volumes grow.
 func newCache(mgr ctrl.Manager) (cache.Cache, error) {
-	ours, err := labels.NewRequirement(observev1alpha1.LabelDatabase, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("cannot select volume claims: %w", err)
-	}
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme:                      mgr.GetScheme(),
-		Mapper:                      mgr.GetRESTMapper(),
-		HTTPClient:                  mgr.GetHTTPClient(),
-		ReaderFailOnMissingInformer: true,
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.PersistentVolumeClaim{}: {Label: labels.NewSelector().Add(*ours), Transform: slimClaim},
-			&storagev1.StorageClass{}:       {Transform: slimClass},
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the cache of volume claims: %w", err)
-	}
-	return c, nil
+	return seen.New(mgr,
+		seen.Objects{Kind: &corev1.PersistentVolumeClaim{}, Having: []string{observev1alpha1.LabelDatabase}, Slim: slimClaim},
+		seen.Objects{Kind: &storagev1.StorageClass{}, Slim: slimClass},
+	)
 }
 
 // slimClaim leaves of a claim whose it is, how large it is and how it grows.

@@ -8,8 +8,6 @@
 package volumeclaim
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,9 +27,6 @@ func Setup(mgr ctrl.Manager, o controller.Options) error {
 	seen, err := newCache(mgr)
 	if err != nil {
 		return err
-	}
-	if err := mgr.Add(seen); err != nil {
-		return fmt.Errorf("cannot add the cache of volume claims: %w", err)
 	}
 	g := &grower{kube: mgr.GetClient(), seen: seen, direct: mgr.GetAPIReader(), refusals: newRefusals()}
 	w := &watcher{kube: mgr.GetClient(), log: o.Logger}

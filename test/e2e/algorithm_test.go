@@ -226,7 +226,7 @@ func TestBadEditLeavesTheWorkloadUntouched(t *testing.T) {
 	bad := algorithm(ns, "reco", func(a *v1alpha1.Algorithm) {
 		a.Spec.Replicas = ptr.To[int32](2)
 		a.Spec.Image = "registry.example.org/other:1"
-		a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"a": big, "b": big}}
+		a.Spec.Config = v1alpha1.Config{"a": big, "b": big}
 	})
 	if err := apply(t.Context(), bad); err != nil {
 		t.Fatalf("cannot apply the bad edit: %v", err)
@@ -248,7 +248,7 @@ func TestConfigChangeReplacesPodsAndCleansUp(t *testing.T) {
 		threshold := fmt.Sprintf("threshold: 0.%d", i+5)
 		create(t, algorithm(ns, "reco", draining(1), func(a *v1alpha1.Algorithm) {
 			a.Spec.RevisionHistoryLimit = ptr.To[int32](0)
-			a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"reco.yaml": v1alpha1.FileContent(threshold)}}
+			a.Spec.Config = v1alpha1.Config{"reco.yaml": v1alpha1.FileContent(threshold)}
 		}))
 		eventually(t, fmt.Sprintf("edit %d has the traffic, and nothing of the previous one is left", i+1), func(ctx context.Context) error {
 			maps := &corev1.ConfigMapList{}

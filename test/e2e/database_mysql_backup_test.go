@@ -6,7 +6,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -146,36 +145,5 @@ func TestDatabaseMySQLRestore(t *testing.T) {
 	api.must(t, mysqlLedger)
 	at := api.must(t, mysqlMoment)
 	api.must(t, `INSERT INTO ledger VALUES (51)`)
-
-	// A client writes the whole time, to a table that is newer than the moment: every acknowledged row is in the previous generation.
-	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
-	want(t, d, fmt.Sprintf(`{"id":"r1","at":%q,"keepOldFor":"2h"}`, at))
-	within(t, restoring, "clients are led to the data of the moment", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored, "generation 2"))
-	eventually(t, "the rows of the moment are there, and no other", rows(t, api, 50))
-	stopped(t, d, "")
-	if got := api.must(t, `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()`); got != "1" {
-		t.Errorf("%s tables are there, want the one of then", got)
-	}
-	eventually(t, "it takes writes", func(context.Context) error {
-		out, err := api.run(t, `INSERT INTO ledger VALUES (1000)`)
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-
-		return nil
-	})
-	within(t, backedUp, "the new generation has a backup of its own", databaseCondition(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
-
-	want(t, d, `{"undo":"r1","keepOldFor":"2h"}`)
-	within(t, restoring, "clients are led back", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestoreUndone))
-	eventually(t, "all rows of before are there, and none of the other generation", rows(t, api, 51))
-	stopped(t, d, ".g2")
-	within(t, creation, "it runs with all members", running(d))
-
-	// No acknowledged commit is missing: the previous generation took no write after clients were switched.
-	a := w.end(t)
-	t.Logf("while clients were led to another generation and back: %+v", a)
-	if len(a.Lost) > 0 || a.Acknowledged == 0 {
-		t.Errorf("%d of %d acknowledged rows are lost: %v", len(a.Lost), a.Acknowledged, a.Lost)
-	}
+	restoreAndUndo(t, d, api, at, `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()`, func() {})
 }

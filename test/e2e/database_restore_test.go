@@ -72,16 +72,41 @@ func TestDatabaseRestore(t *testing.T) {
 	within(t, timeout, "a moment before the first backup is refused",
 		databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionFalse, v1alpha1.ReasonRestoreImpossible, "earliestRestorable"))
 
+	restoreAndUndo(t, d, app, at, `select count(*) from information_schema.tables where table_schema = 'public'`, func() {
+		// Applying the same ID again restores nothing.
+		nothing := []byte(`{"spec":{"restore":null}}`)
+		if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.MergePatchType, nothing)); err != nil {
+			t.Fatal(err)
+		}
+		within(t, timeout, "the status has no restore without a request", func(ctx context.Context) error {
+			got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+			if err == nil && got.Status.Restore != nil {
+				err = fmt.Errorf("the status has %+v", got.Status.Restore)
+			}
+
+			return err
+		})
+		want(t, d, fmt.Sprintf(`{"id":"r1","at":%q,"keepOldFor":"2h"}`, at))
+		within(t, timeout, "it is known that it was done", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored))
+		if n := app.must(t, `select count(*) from ledger where id = 1000`); n != "1" {
+			t.Error("the restore was carried out twice")
+		}
+	})
+}
+
+// restoreAndUndo restores a Database in place to a moment when its ledger had fifty of its 51 rows, does something else, and undoes the
+// restore. tables is SQL that counts the tables of the consumer.
+func restoreAndUndo(t *testing.T, d *v1alpha1.Database, app session, at, tables string, between func()) {
+	t.Helper()
 	// A client writes the whole time, to a table that is newer than the moment: every acknowledged row is in the
 	// previous generation.
 	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
 	want(t, d, fmt.Sprintf(`{"id":"r1","at":%q,"keepOldFor":"2h"}`, at))
 	within(t, restoring, "clients are led to the data of the moment", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored, "generation 2"))
 	eventually(t, "the rows of the moment are there, and no other", rows(t, app, 50))
-	stopped(t, d, "")
-
-	// The writer's table is newer than the moment.
-	if got := app.must(t, `select count(*) from information_schema.tables where table_schema = 'public'`); got != "1" {
+	// Its leader has stopped before, as the members decide; its pods end when Capstan stops them.
+	within(t, timeout, "the previous generation is stopped", noPods(d, ""))
+	if got := app.must(t, tables); got != "1" {
 		t.Errorf("%s tables are there, want the one of then", got)
 	}
 	eventually(t, "it takes writes", func(context.Context) error {
@@ -93,25 +118,7 @@ func TestDatabaseRestore(t *testing.T) {
 		return nil
 	})
 	within(t, backedUp, "the new generation has a backup of its own", databaseCondition(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
-
-	// Applying the same ID again restores nothing.
-	nothing := []byte(`{"spec":{"restore":null}}`)
-	if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.MergePatchType, nothing)); err != nil {
-		t.Fatal(err)
-	}
-	within(t, timeout, "the status has no restore without a request", func(ctx context.Context) error {
-		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
-		if err == nil && got.Status.Restore != nil {
-			err = fmt.Errorf("the status has %+v", got.Status.Restore)
-		}
-
-		return err
-	})
-	want(t, d, fmt.Sprintf(`{"id":"r1","at":%q,"keepOldFor":"2h"}`, at))
-	within(t, timeout, "it is known that it was done", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored))
-	if n := app.must(t, `select count(*) from ledger where id = 1000`); n != "1" {
-		t.Error("the restore was carried out twice")
-	}
+	between()
 
 	want(t, d, `{"undo":"r1","keepOldFor":"2h"}`)
 	within(t, restoring, "clients are led back", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestoreUndone))

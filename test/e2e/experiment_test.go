@@ -159,7 +159,7 @@ func TestExperiment(t *testing.T) {
 	// A name that nobody has is told, and nothing else happens.
 	edit(t, reco(naming("failing")))
 	eventually(t, "the missing Experiment is reported", algorithmCondition(ns, "reco", v1alpha1.TypeExperimentDecided, corev1.ConditionUnknown, v1alpha1.ReasonExperimentMissing))
-	if _, err := get(t.Context(), &appsv1.Deployment{}, ns, "reco-b"); !apierrors.IsNotFound(err) {
+	if err := idle(t.Context(), ns, "reco-b"); err != nil {
 		t.Errorf("nothing should start for a name that nobody has: %v", err)
 	}
 	failing := callOutside(t, calling(host, 40))

@@ -110,7 +110,6 @@ func hostOf(ns, name string) string { return name + "." + ns + ".example.org" }
 // serving is an Algorithm whose server loads a model.
 func serving(ns, name string, m v1alpha1.Model, modify ...func(*v1alpha1.Algorithm)) *v1alpha1.Algorithm {
 	return algorithm(ns, name, append([]func(*v1alpha1.Algorithm){draining(drainSeconds), routed(hostOf(ns, name)), func(a *v1alpha1.Algorithm) {
-		m.MountPath = "/models"
 		a.Spec.Model = &m
 		a.Spec.Args = []string{"--model-file=/models/" + modelFile}
 	}}, modify...)...)
@@ -320,8 +319,8 @@ func TestModelFromS3(t *testing.T) {
 			[]string{v1.digest(), v2.digest(), "spec.model.digest"},
 		},
 		{
-			"size", "another size", from(second, func(m *v1alpha1.Model) { m.Size = new(v2.size() + 1) }), v1alpha1.ReasonModelSizeMismatch,
-			[]string{strconv.FormatInt(v2.size(), 10), strconv.FormatInt(v2.size()+1, 10), "spec.model.size"},
+			"size", "another size", from(second, digest(fmt.Sprintf("%s/%d", v2.digest(), v2.size()+1))), v1alpha1.ReasonModelSizeMismatch,
+			[]string{strconv.FormatInt(v2.size(), 10), strconv.FormatInt(v2.size()+1, 10), "spec.model.digest"},
 		},
 		{
 			"missing", "no such model", from("s3://" + s.bucket + "/reco/3"), v1alpha1.ReasonModelNotFound,
@@ -342,7 +341,7 @@ func TestModelFromS3(t *testing.T) {
 		eventually(t, "still Ready", algorithmCondition(ns, "reco", xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable))
 	}
 
-	edit(t, serving(ns, "reco", from(second, digest(v2.digest()), func(m *v1alpha1.Model) { m.Size = new(v2.size()) }), sized(2)))
+	edit(t, serving(ns, "reco", from(second, digest(fmt.Sprintf("%s/%d", v2.digest(), v2.size()))), sized(2)))
 	within(t, 2*timeout, "v2 is served", v2.serves(host))
 	within(t, 2*timeout, "v1 is gone", alone(ns, "reco"))
 	c.end(t)

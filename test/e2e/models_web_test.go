@@ -80,7 +80,7 @@ func TestModelFromHTTP(t *testing.T) {
 	server := "http://files." + ns + ".svc"
 	reco := func(m v1alpha1.Model) *v1alpha1.Algorithm { return serving(ns, "reco", m) }
 
-	create(t, reco(v1alpha1.Model{URI: server + "/reco/1/" + modelFile, Digest: one.digest(), Size: new(one.size())}))
+	create(t, reco(v1alpha1.Model{URI: server + "/reco/1/" + modelFile, Digest: fmt.Sprintf("%s/%d", one.digest(), one.size())}))
 	eventually(t, "the file is served", one.serves(host))
 	blocks := func(what string, m v1alpha1.Model, reason xpv2.ConditionReason, words ...string) {
 		t.Helper()

@@ -177,7 +177,7 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 	ns := namespace(t)
 	reco := func(threshold string) *v1alpha1.Algorithm {
 		return algorithm(ns, "reco", versioned(threshold), draining(drainSeconds), func(a *v1alpha1.Algorithm) {
-			a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"reco.yaml": v1alpha1.FileContent("threshold: " + threshold)}}
+			a.Spec.Config = v1alpha1.Config{"reco.yaml": v1alpha1.FileContent("threshold: " + threshold)}
 		})
 	}
 	create(t, reco("0.7"))

@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -152,12 +151,13 @@ func TestLostPodsPauseRollout(t *testing.T) {
 	}
 	within(t, 2*timeout, "the rollout is over", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
 	within(t, timeout, "v2 is live", live(ns, "reco", "v2"))
-	eventually(t, "the budget of slot a is gone with its pods", func(ctx context.Context) error {
-		if _, err := get(ctx, &policyv1.PodDisruptionBudget{}, ns, "reco-a"); !kerrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %w", err)
+	eventually(t, "the budget of slot a counts no pods any more", func(ctx context.Context) error {
+		b, err := get(ctx, &policyv1.PodDisruptionBudget{}, ns, "reco-a")
+		if err == nil && b.Spec.Selector.MatchLabels["capstan.dev/idle"] == "" {
+			err = fmt.Errorf("it selects %v", b.Spec.Selector.MatchLabels)
 		}
 
-		return nil
+		return err
 	})
 }
 

@@ -95,14 +95,23 @@ func alone(ns, name string) func(context.Context) error {
 			return fmt.Errorf("the status says %+v", r)
 		}
 		other := map[string]string{"a": "b", "b": "a"}[r.Slot]
-		switch _, err := get(ctx, &appsv1.Deployment{}, ns, name+"-"+other); {
-		case kerrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return err
-		default:
-			return fmt.Errorf("slot %s is still there", other)
-		}
+
+		return idle(ctx, ns, name+"-"+other)
+	}
+}
+
+// idle fails unless the Deployment of a slot runs no revision: it was never made, or stays without pods for the next one.
+func idle(ctx context.Context, ns, name string) error {
+	d, err := get(ctx, &appsv1.Deployment{}, ns, name)
+	switch {
+	case kerrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case d.Annotations["capstan.dev/idle"] == "" || d.Status.Replicas > 0:
+		return fmt.Errorf("slot %s still runs a revision: %v, %d replicas", name, d.Annotations, d.Status.Replicas)
+	default:
+		return nil
 	}
 }
 
@@ -264,7 +273,7 @@ func TestEditWhileStarting(t *testing.T) {
 		// The schema counts characters and a ConfigMap counts bytes: only the function rejects this text as too large.
 		big := v1alpha1.FileContent(strings.Repeat("ü", 250_000))
 		edit(t, slow(func(a *v1alpha1.Algorithm) {
-			a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"a": big, "b": big}}
+			a.Spec.Config = v1alpha1.Config{"a": big, "b": big}
 		}))
 		eventually(t, "the bad edit is reported", algorithmCondition(ns, "bad", v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonConfigTooLarge, "spec.config.files"))
 		eventually(t, "and that it holds the update up", algorithmCondition(ns, "bad", v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonNotAccepted, "Accepted"))

@@ -6,6 +6,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // region is the region that other S3 servers also use.
@@ -86,5 +90,24 @@ func (s *S3Server) AddUser(access, secret string) {
 	cmd.Env = environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.tb.Fatalf("cannot add account %q: %v: %s", access, err, out)
+	}
+}
+
+// Client of the server, with the root account.
+func (s *S3Server) Client() *s3.Client {
+	return s3.New(s3.Options{
+		BaseEndpoint: aws.String(s.Endpoint), Region: s.Region, UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(s.AccessKey, s.SecretKey, ""), HTTPClient: Client(s.CA),
+	})
+}
+
+// Bucket makes a bucket. It returns what the connection Secret of a Bucket has, with the root account.
+func (s *S3Server) Bucket(name string) map[string]string {
+	s.tb.Helper()
+	if _, err := s.Client().CreateBucket(s.tb.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
+		s.tb.Fatal(err)
+	}
+	return map[string]string{
+		"endpoint": s.Endpoint, "region": s.Region, "bucket": name, "accessKeyId": s.AccessKey, "secretAccessKey": s.SecretKey, "ca.crt": string(s.CA),
 	}
 }

@@ -142,6 +142,52 @@ func TestPolicies(t *testing.T) {
 			want: "data-last-db-repository-0 holds data or passwords of Database last-db.repository: to delete it for good, " +
 				"annotate it first with capstan.dev/release=data-last-db-repository-0",
 		},
+		"CollectVolumeOfPreview": {
+			reason: "The volume of a Preview goes with the member that owns it.",
+			do:     p.deletesAs(collector, previewed("data-pr-1-db-a-0", "pr-1-db-a", "pr-1-db-a", "pr-1")),
+		},
+		"CollectVolumeWithoutLabel": {
+			reason: "One without the label does not, whatever owns it.",
+			do:     p.deletesAs(collector, previewed("data-old-db-a-0", "old-db-a", "old-db-a", "")),
+			want: "data-old-db-a-0 holds data or passwords of Database old-db: to delete it for good, " +
+				"annotate it first with capstan.dev/release=data-old-db-a-0",
+		},
+		"CollectVolumeOfAnotherMember": {
+			reason: "Nor one that something else owns.",
+			do:     p.deletesAs(collector, previewed("data-pr-2-db-a-0", "pr-2-db-a", "other", "pr-2")),
+			want: "data-pr-2-db-a-0 holds data or passwords of Database pr-2-db: to delete it for good, " +
+				"annotate it first with capstan.dev/release=data-pr-2-db-a-0",
+		},
+		"DeleteVolumeOfPreview": {
+			reason: "Nobody else deletes it.",
+			do:     p.deletes(previewed("data-pr-3-db-a-0", "pr-3-db-a", "pr-3-db-a", "pr-3")),
+			want: "data-pr-3-db-a-0 holds data or passwords of Database pr-3-db: to delete it for good, " +
+				"annotate it first with capstan.dev/release=data-pr-3-db-a-0",
+		},
+		"LabelVolume": {
+			reason: "No volume becomes one of a Preview.",
+			do: p.changes(p.admin, volume("data-orders-db-z-0", ours(), nil), func(o client.Object) {
+				o.SetLabels(with(ours(), "capstan.dev/preview", "pr-1"))
+			}),
+			want: "the labels capstan.dev/database, capstan.dev/identity and capstan.dev/preview of data-orders-db-z-0 identify its data: " +
+				"to change them, annotate it first with capstan.dev/release=data-orders-db-z-0",
+		},
+		"ProviderDeletesSecretOfPreview": {
+			reason: "The Secrets of a Preview go with it.",
+			do:     p.deletesAs(provider, secret("pr-1-db-access", with(ours(), "capstan.dev/preview", "pr-1"))),
+		},
+		"ProviderDeletesSecret": {
+			reason: "No other does.",
+			do:     p.deletesAs(provider, secret("orders-db-app", ours())),
+			want: "orders-db-app holds data or passwords of Database orders-db: to delete it for good, " +
+				"annotate it first with capstan.dev/release=orders-db-app",
+		},
+		"DeleteSecretOfPreview": {
+			reason: "And nobody else deletes it.",
+			do:     p.deletes(secret("pr-2-db-access", with(ours(), "capstan.dev/preview", "pr-2"))),
+			want: "pr-2-db-access holds data or passwords of Database orders-db: to delete it for good, " +
+				"annotate it first with capstan.dev/release=pr-2-db-access",
+		},
 		"DeleteOtherVolume": {
 			reason: "Volumes of others are nobody's business.",
 			do:     p.deletes(volume("scratch", nil, nil)),
@@ -161,7 +207,7 @@ func TestPolicies(t *testing.T) {
 			do: p.changes(p.admin, volume("data-orders-db-d-0", ours(), nil), func(o client.Object) {
 				o.SetLabels(map[string]string{"capstan.dev/identity": "0123"})
 			}),
-			want: "the labels capstan.dev/database and capstan.dev/identity of data-orders-db-d-0 identify its data: " +
+			want: "the labels capstan.dev/database, capstan.dev/identity and capstan.dev/preview of data-orders-db-d-0 identify its data: " +
 				"to change them, annotate it first with capstan.dev/release=data-orders-db-d-0",
 		},
 		"RelabelIdentity": {
@@ -169,7 +215,7 @@ func TestPolicies(t *testing.T) {
 			do: p.changes(p.admin, volume("data-orders-db-e-0", ours(), nil), func(o client.Object) {
 				o.SetLabels(with(ours(), "capstan.dev/identity", "9999"))
 			}),
-			want: "the labels capstan.dev/database and capstan.dev/identity of data-orders-db-e-0 identify its data: " +
+			want: "the labels capstan.dev/database, capstan.dev/identity and capstan.dev/preview of data-orders-db-e-0 identify its data: " +
 				"to change them, annotate it first with capstan.dev/release=data-orders-db-e-0",
 		},
 		"AnnotateVolume": {
@@ -628,6 +674,18 @@ func backups(name, of, owner string) client.Object {
 	if owner != "" {
 		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: owner, UID: "0123"}})
 	}
+
+	return o
+}
+
+// previewed volume of a member of a Preview's Database, with an owner.
+func previewed(name, member, owner, preview string) client.Object {
+	labels := map[string]string{"capstan.dev/database": strings.TrimSuffix(member, "-a"), "capstan.dev/identity": "0123", "capstan.dev/member": member}
+	if preview != "" {
+		labels["capstan.dev/preview"] = preview
+	}
+	o := volume(name, labels, nil)
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: owner, UID: "0123"}})
 
 	return o
 }

@@ -13,12 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
-
-	"github.com/capstan-dev/capstan/test/outside"
 )
 
 // TestCrashes kills the provider repeatedly while it creates buckets, models and versions. At the end all of them are
@@ -100,13 +97,7 @@ func waiting(b *bench, all []resource.Managed) string {
 func buckets(t *testing.T, s *servers) int {
 	t.Helper()
 
-	c, err := awss3.New(awss3.Options{
-		BaseEndpoint: &s.s3.Endpoint,
-		Region:       s.s3.Region,
-		UsePathStyle: true,
-		HTTPClient:   outside.Client(s.s3.CA),
-		Credentials:  credentials.NewStaticCredentialsProvider(s.s3.AccessKey, s.s3.SecretKey, ""),
-	}).ListBuckets(t.Context(), &awss3.ListBucketsInput{})
+	c, err := s.s3.Client().ListBuckets(t.Context(), &awss3.ListBucketsInput{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func modelAccepted() map[string]map[string]any {
 		"OnMinIO":             `{uri: 's3://models/reco?endpoint=http://minio.storage.svc:9000'}`,
 		"Region":              `{uri: 's3://models/reco?region=eu-central-1'}`,
 		"EndpointAndRegion":   `{uri: 's3://models/reco?region=eu-central-1&endpoint=https://s3.example.org', digest: "` + someDigest + `"}`,
-		"Google":              `{uri: gs://my_models.example/reco/7, credentials: google, size: 5, cache: {resources: {requests: {storage: 1Gi}}}}`,
+		"Google":              `{uri: gs://my_models.example/reco/7, credentials: google, digest: "` + someDigest + `/5", cache: {resources: {requests: {storage: 1Gi}}}}`,
 		"GoogleElsewhere":     `{uri: 'gs://models/reco?endpoint=http://gcs.test:4443'}`,
 		"Hub":                 `{uri: hf://BAAI/bge-small-en-v1.5, credentials: hub}`,
 		"HubCommit":           `{uri: hf://org/repo@5c38ec7c405ec4b44b94cc5a9bb96e735b38267a, cache: {resources: {requests: {storage: 1Gi}}}}`,
@@ -38,7 +38,7 @@ func modelAccepted() map[string]map[string]any {
 		"ImageVerified":       `{uri: oci://r.example.org/reco:7, digest: "` + someDigest + `", cache: {resources: {requests: {storage: 1Gi}}}}`,
 		"Volume":              `{uri: pvc://models}`,
 		"VolumePath":          `{uri: pvc://models/reco..old/7}`,
-		"VolumeVerified":      `{uri: pvc://models/, size: 12}`,
+		"VolumeVerified":      `{uri: pvc://models/, digest: "` + someDigest + `/12"}`,
 		"WholeCache":          `{uri: s3://models/reco, cache: {resources: {requests: {storage: 21474836480}}, accessModes: [ReadWriteOnce]}}`,
 	} {
 		objects["Model"+name] = smallest(spec(`model: ` + text))
@@ -77,7 +77,7 @@ func modelRefused() map[string]refused {
 		add(name, reason, `{uri: "`+uri+`"}`, `.uri: Invalid value: "`+uri+`": `+want)
 	}
 
-	add("Nowhere", "Which model?", `{mountPath: /m}`, ".uri: Required value")
+	add("Nowhere", "Which model?", `{credentials: m}`, ".uri: Required value")
 	uri("UnknownScheme", "The choices are named.", "ftp://models/reco", scheme)
 	uri("NoScheme", "A folder of the container is none.", "/models/reco", scheme)
 
@@ -131,10 +131,9 @@ func modelRefused() map[string]refused {
 
 	add("CredentialsInUpperCase", "No Secret can have the name.", `{uri: s3://models/reco, credentials: A}`, `.credentials: Invalid value: "A": `+object)
 	add("ShortDigest", "It could never be right.", `{uri: s3://models/reco, digest: "sha256:abc"}`,
-		`.digest: Invalid value: "sha256:abc": must be sha256: and 64 hexadecimal digits in lower case, as companion digest prints it`)
-	add("NoSize", "A model of no bytes is none.", `{uri: s3://models/reco, size: 0}`,
-		".size: Invalid value: 0: spec.model.size in body should be greater than or equal to 1")
-	add("OverSharedMemory", "resources.sharedMemory is mounted there.", `{uri: s3://models/reco, mountPath: /dev/shm}`, `.mountPath: Invalid value: "/dev/shm": `+folder)
+		`.digest: Invalid value: "sha256:abc": must be sha256: and 64 hexadecimal digits in lower case, as companion digest prints it, with / and the size in bytes as needed`)
+	add("NoSize", "A model of no bytes is none.", `{uri: s3://models/reco, digest: "`+someDigest+`/0"}`,
+		`.digest: Invalid value: "`+someDigest+`/0": must be sha256: and 64 hexadecimal digits in lower case, as companion digest prints it, with / and the size in bytes as needed`)
 	add("CacheWithoutSize", "A volume needs a size.", `{uri: s3://models/reco, cache: {}}`, ".cache.resources: Required value")
 	add("CacheOfMilliBytes", "20m is no byte at all.", `{uri: s3://models/reco, cache: {resources: {requests: {storage: 20m}}}}`, `.cache.resources.requests.storage: Invalid value: "20m": `+bytes)
 	add("CacheClass", "No class can have the name.", `{uri: s3://models/reco, cache: {resources: {requests: {storage: 1Gi}}, storageClassName: A}}`,

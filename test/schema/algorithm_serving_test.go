@@ -105,13 +105,14 @@ func servingRefused() map[string]refused {
 		},
 		"SecretTwice": {
 			reason: "Once is enough.",
-			object: smallest(spec(`secrets: [{name: a}, {name: a, mountPath: /b}]`)),
+			object: smallest(spec(`secrets: [{name: a}, {name: a, rotate: Rolling}]`)),
 			want:   []string{`spec.secrets[1]: Duplicate value: {"name":"a"}`},
 		},
 		"SecretOverRoot": {
 			reason: "Nothing of the image would be left.",
-			object: smallest(spec(`secrets: [{name: a, mountPath: /}]`)),
-			want:   []string{`spec.secrets[0].mountPath: Invalid value: "/": ` + folder},
+			object: smallest(spec(`secrets: [{name: a}]
+volumeMounts: [{name: secret-a, mountPath: /}]`)),
+			want: []string{`spec.volumeMounts[0].mountPath: Invalid value: "/": ` + folder},
 		},
 		"UnknownRotation": {
 			reason: "The choices are named.",

@@ -58,7 +58,7 @@ func config(sizes ...int) edit {
 		for i, size := range sizes {
 			files[fmt.Sprintf("file-%d", i)] = strings.Repeat("x", size)
 		}
-		object["spec"].(map[string]any)["config"] = map[string]any{"files": files}
+		object["spec"].(map[string]any)["config"] = files
 	}
 }
 
@@ -116,9 +116,9 @@ lifecycle: {canaryWeight: 20, successThreshold: 0.99, rollbackOnDrift: true}`)),
 		"LargestConfig":      {reason: "The bound itself is within bounds.", object: smallest(config(786432))},
 		"ManyFiles":          {reason: "The bound itself is within bounds.", object: smallest(config(make([]int, 64)...))},
 		"UnicodeValue":       {reason: "Values are text.", object: smallest(spec(`env: [{name: GREETING, value: "grüß göttin 🦀"}]`))},
-		"UnicodeConfig":      {reason: "Files are text.", object: smallest(spec(`config: {files: {a.txt: "läuft"}}`))},
+		"UnicodeConfig":      {reason: "Files are text.", object: smallest(spec(`config: {a.txt: "läuft"}`))},
 		"EmptyValue":         {reason: "A variable may be empty.", object: smallest(spec(`env: [{name: EMPTY}]`))},
-		"HiddenFile":         {reason: "One dot is fine.", object: smallest(spec(`config: {files: {.env: "A=1"}}`))},
+		"HiddenFile":         {reason: "One dot is fine.", object: smallest(spec(`config: {.env: "A=1"}`))},
 		"TolerateEverything": {reason: "Kubernetes knows this form.", object: smallest(spec(`pod: {tolerations: [{operator: Exists}]}`))},
 		"EmptyLabelValue":    {reason: "Labels may be empty.", object: smallest(spec(`pod: {nodeSelector: {node-role.kubernetes.io/gpu: ""}}`))},
 		"NullIsAbsent":       {reason: "Templates often write null.", object: smallest(spec(`{resources: null, replicas: null}`))},
@@ -186,7 +186,7 @@ func TestAlgorithmRefused(t *testing.T) {
 		share  = "must be a number of at least 1, or a share from 1% to 100%"
 		object = "must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit " +
 			"at both ends"
-		fileNames = "spec.config.files: Invalid value: names of files must be letters, digits, '-', '_' and '.', " +
+		fileNames = "spec.config: Invalid value: names of files must be letters, digits, '-', '_' and '.', " +
 			"not start with '..', and have at most 253 characters"
 		variable  = "must be letters, digits, '_', '-' or '.', and not start with a digit"
 		reference = "must be an image reference: letters, digits and any of . _ - / : @ +"
@@ -455,57 +455,55 @@ func TestAlgorithmRefused(t *testing.T) {
 		"HugeFile": {
 			reason: "A ConfigMap could not hold it.",
 			object: smallest(config(786433)),
-			want:   []string{"spec.config.files.file-0: Too long: may not be more than 786432 bytes"},
+			want:   []string{"spec.config.file-0: Too long: may not be more than 786432 bytes"},
 		},
 		"HugeFilesTogether": {
 			reason: "A ConfigMap could not hold them.",
 			object: smallest(config(786432, 1)),
-			want:   []string{"spec.config.files: Invalid value: must hold at most 786432 bytes in total: move larger files into the image or a volume"},
+			want:   []string{"spec.config: Invalid value: must hold at most 786432 bytes in total: move larger files into the image or a volume"},
 		},
 		"TooManyFiles": {
 			reason: "The bound is named.",
 			object: smallest(config(make([]int, 65)...)),
-			want:   []string{"spec.config.files: Too many: 65: must have at most 64 items"},
+			want:   []string{"spec.config: Too many: 65: must have at most 64 items"},
 		},
 		"NoFiles": {
 			reason: "There is nothing to mount.",
-			object: smallest(spec(`config: {mountPath: /etc/reco}`)),
-			want:   []string{"spec.config.files: Required value"},
-		},
-		"EmptyFiles": {
-			reason: "There is nothing to mount.",
-			object: smallest(spec(`config: {files: {}}`)),
-			want:   []string{"spec.config.files: Invalid value: 0: spec.config.files in body should have at least 1 properties"},
+			object: smallest(spec(`config: {}`)),
+			want:   []string{"spec.config: Invalid value: 0: spec.config in body should have at least 1 properties"},
 		},
 		"FileInFolder": {
 			reason: "A ConfigMap has no folders.",
-			object: smallest(spec(`config: {files: {a/b: x}}`)),
+			object: smallest(spec(`config: {a/b: x}`)),
 			want:   []string{fileNames},
 		},
 		"UnicodeFile": {
 			reason: "Kubernetes would refuse the ConfigMap.",
-			object: smallest(spec(`config: {files: {ä: x}}`)),
+			object: smallest(spec(`config: {ä: x}`)),
 			want:   []string{fileNames},
 		},
 		"TwoDots": {
 			reason: "Kubernetes keeps such names for itself.",
-			object: smallest(spec(`config: {files: {..data: x}}`)),
+			object: smallest(spec(`config: {..data: x}`)),
 			want:   []string{fileNames},
 		},
 		"RelativeMountPath": {
 			reason: "Relative to what?",
-			object: smallest(spec(`config: {mountPath: etc/reco, files: {a: x}}`)),
-			want:   []string{`spec.config.mountPath: Invalid value: "etc/reco": ` + path},
+			object: smallest(spec(`config: {a: x}
+volumeMounts: [{name: config, mountPath: etc/reco}]`)),
+			want: []string{`spec.volumeMounts[0].mountPath: Invalid value: "etc/reco": ` + path},
 		},
 		"MountOverRoot": {
 			reason: "Nothing of the image would be left.",
-			object: smallest(spec(`config: {mountPath: /, files: {a: x}}`)),
-			want:   []string{`spec.config.mountPath: Invalid value: "/": ` + path},
+			object: smallest(spec(`config: {a: x}
+volumeMounts: [{name: config, mountPath: /}]`)),
+			want: []string{`spec.volumeMounts[0].mountPath: Invalid value: "/": ` + path},
 		},
 		"MountOverSharedMemory": {
 			reason: "resources.sharedMemory is mounted there.",
-			object: smallest(spec(`config: {mountPath: /dev/shm, files: {a: x}}`)),
-			want:   []string{`spec.config.mountPath: Invalid value: "/dev/shm": ` + path},
+			object: smallest(spec(`config: {a: x}
+volumeMounts: [{name: config, mountPath: /dev/shm}]`)),
+			want: []string{`spec.volumeMounts[0].mountPath: Invalid value: "/dev/shm": ` + path},
 		},
 		"LongArgument": {
 			reason: "The bound is named.",

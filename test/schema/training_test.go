@@ -29,6 +29,7 @@ func trainingsAccepted() map[string]map[string]any {
 		"TrainingWatched": trainingOf("a", `{image: x, args: [a], watch: {progress: "step (?P<step>\\d+)", nonFinite: Notify,
 			phases: {setup: 15m, step: 1h30m, checkpoint: 24h, finish: 1s}, faults: [{pattern: x, class: User}]}}`),
 		"TrainingWhole": trainingOf("a", `{image: x, args: [a], retry: {withoutProgress: 1, attempts: 1, runs: 0}, startWithin: 1m, deadline: 8760h,
+			schedule: {cron: "0 3 * * 1", timeZone: Europe/Berlin, concurrency: Replace, begin: NewestCheckpoint, startingDeadline: 24h},
 			gracePeriod: 1h, suspend: true, rerun: {id: 2026-11-26.1}, keepFinishedFor: 0s, queue: {name: research, priority: high},
 			onSuccess: {register: {model: fraud, source: "s3://models/{run}", alias: champion, config: ProviderConfig/mine}},
 			pod: {nodeSelector: {a: b}, volumes: [{name: d, emptyDir: {}}], securityContext: {runAsUser: 1}}, volumeMounts: [{name: d, mountPath: /d}],
@@ -92,8 +93,8 @@ var trainingMistakes = []struct {
 	{`watch: {phases: {checkpoint: 25h}}`, []string{"spec.watch.phases.checkpoint: Invalid value: \"25h\": must be a time from 1s to 24h, for instance 10m"}},
 	{`watch: {phases: {finish: 1ms}}`, []string{"spec.watch.phases.finish: Invalid value: \"1ms\": must be a time from 1s to 24h, for instance 10m"}},
 	{`watch: {phases: {setup: x}}`, []string{"spec.watch.phases.setup: Invalid value: \"x\": must be a time from 1s to 24h, for instance 15m"}},
-	{`config: {files: {"a b": x}}`, []string{"spec.config.files: Invalid value: names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"}},
-	{`config: {mountPath: a, files: {a: x}}`, []string{"spec.config.mountPath: Invalid value: \"a\": must be an absolute path without ':', other than / and /dev/shm"}},
+	{`config: {"a b": x}`, []string{"spec.config: Invalid value: names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"}},
+	{`config: {a: x}, volumeMounts: [{name: config, mountPath: a}]`, []string{"spec.volumeMounts[0].mountPath: Invalid value: \"a\": must be an absolute path without ':', other than / and /dev/shm"}},
 	{`env: [{name: A, value: a, valueFrom: {secretKeyRef: {name: a, key: a}}}]`, []string{"spec.env[0]: Invalid value: set either value or valueFrom, not both"}},
 	{`env: [{name: 1a}]`, []string{"spec.env[0].name: Invalid value: \"1a\": must be letters, digits, '_', '-' or '.', and not start with a digit"}},
 	{`env: [{name: a, valueFrom: {}}]`, []string{"spec.env[0].valueFrom: Invalid value: set exactly one of secretKeyRef and configMapKeyRef"}},
@@ -122,6 +123,8 @@ var trainingMistakes = []struct {
 	{`volumeMounts: [{name: d, mountPath: /a, subPath: ../a}]`, []string{"spec.volumeMounts[0].subPath: Invalid value: \"../a\": must be a relative path without the segment .."}},
 	{`onSuccess: {register: {model: m, source: "s3://a", alias: v1}}`, []string{"spec.onSuccess.register.alias: Invalid value: must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"}},
 	{`onSuccess: {register: {model: m, source: "s3://a", config: mlflow}}`, []string{"spec.onSuccess.register.config: Invalid value: \"mlflow\": must be ProviderConfig/NAME or ClusterProviderConfig/NAME, with at most 63 lower case letters, digits, - and . in NAME"}},
+	{`schedule: {cron: "0 3 * * 1", timeZone: "+2"}`, []string{"spec.schedule.timeZone: Invalid value: \"+2\": must be the name of a time zone, for instance Europe/Berlin"}},
+	{`schedule: {cron: "0 3 * * 1", startingDeadline: 25h}`, []string{"spec.schedule.startingDeadline: Invalid value: \"25h\": must be a time from 1m to 24h, for instance 1h"}},
 	{`gracePeriod: 2h`, []string{"spec.gracePeriod: Invalid value: \"2h\": must be a time from 1s to 1h, for instance 2m"}},
 	{`image: "a b"`, []string{"spec.image: Invalid value: \"a b\": must be an image reference: letters, digits and any of . _ - / : @ +"}},
 	{`podMetadata: {annotations: {"a b": c}}`, []string{"spec.podMetadata.annotations: Invalid value: keys must be annotation keys, for instance example.org/contact"}},
@@ -131,7 +134,7 @@ var trainingMistakes = []struct {
 	{`podMetadata: {labels: {a: "b c"}}`, []string{"spec.podMetadata.labels[a]: Invalid value: \"b c\": must be the value of a label: letters, digits, '-', '_' and '.', with a letter or digit at both ends"}},
 	{`keepFinishedFor: 9000h`, []string{"spec.keepFinishedFor: Invalid value: \"9000h\": must be a time from 0s to 8760h, for instance 168h for a week"}},
 	{`secrets: [{name: A}]`, []string{"spec.secrets[0].name: Invalid value: \"A\": must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"}},
-	{`secrets: [{name: a, mountPath: a}]`, []string{"spec.secrets[0].mountPath: Invalid value: \"a\": must be an absolute path without ':', other than / and /dev/shm"}},
+	{`secrets: [{name: a}], volumeMounts: [{name: secret-a, mountPath: a}]`, []string{"spec.volumeMounts[0].mountPath: Invalid value: \"a\": must be an absolute path without ':', other than / and /dev/shm"}},
 	{`env: [{name: a, valueFrom: {secretKeyRef: {name: A, key: a}}}]`, []string{"spec.env[0].valueFrom.secretKeyRef.name: Invalid value: \"A\": must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"}},
 	{`env: [{name: a, valueFrom: {secretKeyRef: {name: a, key: "a b"}}}]`, []string{"spec.env[0].valueFrom.secretKeyRef.key: Invalid value: \"a b\": must be letters, digits, '-', '_' and '.', and not start with '..'"}},
 	{`rerun: {id: "a b"}`, []string{"spec.rerun.id: Invalid value: \"a b\": must be letters, digits, '-', '_' and '.', with a letter or digit at both ends, for instance a date"}},
@@ -162,7 +165,7 @@ func TestTrainings(t *testing.T) {
 	config(700000, 100000)(large)
 	all["TrainingOfLargeFiles"] = refused{
 		reason: "A ConfigMap has a limit.", object: large,
-		want: []string{"spec.config.files: Invalid value: must hold at most 786432 bytes in total: move larger files into the image or a volume"},
+		want: []string{"spec.config: Invalid value: must hold at most 786432 bytes in total: move larger files into the image or a volume"},
 	}
 	a.refuses(t, trainingXRD, all)
 }

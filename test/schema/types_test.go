@@ -36,6 +36,7 @@ func types() map[string]reflect.Type {
 		databaseXRD:   reflect.TypeFor[v1alpha1.Database](),
 		pipelineXRD:   reflect.TypeFor[v1alpha1.Pipeline](),
 		trainingXRD:   reflect.TypeFor[v1alpha1.Training](),
+		previewXRD:    reflect.TypeFor[v1alpha1.Preview](),
 		experimentXRD: reflect.TypeFor[v1alpha1.Experiment](),
 		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
 		"package/provider/crds/observe.capstan.dev_autoscalers.yaml":       reflect.TypeFor[observe.Autoscaler](),
@@ -120,6 +121,7 @@ func TestRoundTrip(t *testing.T) {
 	roundTrip(t, "algorithm", algorithmXRD, func() any { return &v1alpha1.Algorithm{} })
 	roundTrip(t, "pipeline", pipelineXRD, func() any { return &v1alpha1.Pipeline{} })
 	roundTrip(t, "training", trainingXRD, func() any { return &v1alpha1.Training{} })
+	roundTrip(t, "preview", previewXRD, func() any { return &v1alpha1.Preview{} })
 	roundTrip(t, "experiment", experimentXRD, func() any { return &v1alpha1.Experiment{} })
 }
 

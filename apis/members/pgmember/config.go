@@ -43,6 +43,8 @@ type Config struct {
 	Replicators []string `json:"replicators,omitempty"`
 	// Reinitialize is the request to copy a member again from the leader.
 	Reinitialize *members.Reinitialize `json:"reinitialize,omitempty"`
+	// Fence is the request to keep a member stopped.
+	Fence *members.MemberFence `json:"fence,omitempty"`
 	// Backup says how backups are taken. Nil when there never were any.
 	Backup *Backup `json:"backup,omitempty"`
 	// From is the backup that the Database begins with, if any.
@@ -51,6 +53,17 @@ type Config struct {
 	Import *Import `json:"import,omitempty"`
 	// Upgrade is the upgrade that this generation begins with, if any.
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
+	// TakeOver is what this generation waits for before it has clients, while it is filled beside another one by a restore. Nil: nothing.
+	TakeOver *TakeOver `json:"takeOver,omitempty"`
+}
+
+// TakeOver of the clients of another generation of the Database, whose members stop first.
+type TakeOver struct {
+	// ID of the restore, and of the fence that stops the other generation.
+	ID string `json:"id"`
+	// Database is the value of the label of the other generation's pods, and Scope the name that its members find each other by.
+	Database string `json:"database"`
+	Scope    string `json:"scope"`
 }
 
 // ParseConfig understands the content of member.json.

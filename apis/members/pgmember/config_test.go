@@ -24,6 +24,7 @@ func complete() Config {
 		Slots: []Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
 		Publications: []Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
 		Reinitialize: &members.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
+		Fence:        &members.MemberFence{ID: "2026-11-26-1", Member: "orders-db-c"},
 		Backup: &Backup{
 			Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Repository: "orders-db-repository.shop.svc", Queue: 10 << 30, UntilLow: true,
 			Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}, RetentionDays: 30, RetentionFull: 4, Former: []string{"orders-db-3f2a9c1b-16"}, StartEmpty: true, RestorePoint: "before-v2",
@@ -41,6 +42,7 @@ func complete() Config {
 			Skip: []string{SkipLargeObjects}, CutOver: &CutOver{ID: "2026-11-26-a", StopWrites: true},
 			Object: "8f14e45f-ceea-467f-a0e6-000000000001", Ended: true,
 		},
+		TakeOver: &TakeOver{ID: "before-the-bad-deploy", Database: "orders-db", Scope: "orders-db-3f2a9c1b"},
 	}
 }
 

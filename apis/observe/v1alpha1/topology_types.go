@@ -45,6 +45,9 @@ const (
 // MemberReport is the report of a member about itself, in AnnotationMember.
 type MemberReport = members.Report
 
+// MemberFenceReport is what became of the last request to stop a member.
+type MemberFenceReport = members.MemberFenceReport
+
 // ReinitializeReport is what became of the last request to copy a member again.
 type ReinitializeReport = members.ReinitializeReport
 
@@ -471,6 +474,11 @@ type TopologyMember struct {
 	//
 	// +optional
 	Reinitialize *ReinitializeReport `json:"reinitialize,omitempty"`
+
+	// Fence is what became of the last request to stop the member.
+	//
+	// +optional
+	Fence *MemberFenceReport `json:"fence,omitempty"`
 
 	// Reason is what blocks the member in one word, for instance ImagePullFailed, Unschedulable, CrashLooping or
 	// VolumeOfAnother.

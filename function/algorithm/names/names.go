@@ -86,6 +86,13 @@ const (
 	// observed Deployment, which no comparison could: admission may change any other field.
 	AnnotationRevision = "capstan.dev/revision"
 
+	// AnnotationIdle is on the Deployment of a slot in which no revision runs. It stays, without pods, for the next one: an object that
+	// comes and goes is another generation of the Algorithm each time, for which Crossplane applies every object twice.
+	AnnotationIdle = "capstan.dev/idle"
+
+	// LabelIdle is what the disruption budget of such a slot selects beside the labels of the slot. No pod has it.
+	LabelIdle = "capstan.dev/idle"
+
 	// AnnotationModel holds, on the Deployment, which model of the registry its pods serve.
 	AnnotationModel = "capstan.dev/model"
 

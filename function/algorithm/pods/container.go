@@ -45,17 +45,14 @@ func container(in Inputs) *applycorev1.ContainerApplyConfiguration {
 }
 
 func mounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
-	var ms []*applycorev1.VolumeMountApplyConfiguration
-	if in.Spec.Config != nil {
-		ms = append(ms, applycorev1.VolumeMount().
-			WithName(volumeConfig).
-			WithMountPath(in.Spec.Config.MountPath).
-			WithReadOnly(true))
-	}
+	config, secrets, model := podspec.ConfigPlace(in.Spec.Config), podspec.SecretPlaces(in.Spec.Secrets), modelPlace(in)
+	own := in.Spec.VolumeMounts
+	ms := podspec.UsualMounts(config, own)
 	if in.Spec.Resources.SharedMemory != nil {
 		ms = append(ms, applycorev1.VolumeMount().
 			WithName(volumeSharedMemory).
 			WithMountPath(SharedMemoryPath))
 	}
-	return slices.Concat(ms, podspec.SecretMounts(in.Spec.Secrets), modelMounts(in), podspec.Mounts(in.Spec.VolumeMounts))
+	return slices.Concat(ms, podspec.UsualMounts(secrets, own), podspec.UsualMounts(model, own),
+		podspec.Mounts(slices.Concat(config, secrets, model), own))
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/modeluri"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/podspec"
 )
 
 // Names of the container that fetches or verifies a model, and of its volumes.
@@ -51,10 +53,9 @@ func NewSource(m *v1alpha1.Model, uri, digest string) *Source {
 	if u.Scheme != modeluri.Registry {
 		uri = u.Base
 	}
-	src := &Source{URI: uri, Digest: cmp.Or(m.Digest, digest)}
-	if m.Size != nil {
-		src.Size = *m.Size
-	}
+	sum, size, _ := strings.Cut(m.Digest, "/")
+	src := &Source{URI: uri, Digest: cmp.Or(sum, digest)}
+	src.Size, _ = strconv.ParseInt(size, 10, 64) // The schema allows nothing else.
 	// The same name elsewhere is another model, and so is another digest or size: a cache must not answer for it.
 	raw, _ := json.Marshal([]any{u.Scheme, uri, endpoint(u, uri), src.Digest, src.Size}) //nolint:errchkjson // Text and numbers always marshal.
 	src.Key = compose.Hash(raw)
@@ -205,20 +206,23 @@ func MountsImage(m *v1alpha1.Model) bool {
 	return m != nil && m.Delivery != v1alpha1.DeliverInitContainer && modeluri.Parse(m.URI).Scheme == modeluri.OCI
 }
 
-// modelMounts of the container that serves.
-func modelMounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
+// ModelPath is the usual folder of the model.
+const ModelPath = "/models"
+
+// modelPlace in the container that serves.
+func modelPlace(in Inputs) []podspec.Place {
 	m := in.Spec.Model
 	if m == nil {
 		return nil
 	}
-	mount := applycorev1.VolumeMount().WithName(VolumeModel)
+	p := podspec.Place{Name: VolumeModel, Volume: VolumeModel, Path: ModelPath}
 	switch {
 	case isVolume(m):
-		mount = volumeMount(m)
+		p.SubPath = modeluri.Parse(m.URI).Path
 	case Downloads(m) && in.Model != nil:
-		mount.WithSubPath(in.Model.Key)
+		p.SubPath = in.Model.Key
 	}
-	return []*applycorev1.VolumeMountApplyConfiguration{mount.WithMountPath(m.MountPath).WithReadOnly(true)}
+	return []podspec.Place{p}
 }
 
 func volumeMount(m *v1alpha1.Model) *applycorev1.VolumeMountApplyConfiguration {

@@ -15,7 +15,7 @@ import (
 
 // ReservedVolume reports whether Capstan uses the name of a volume for itself, in this pod or in another.
 func ReservedVolume(name string) bool {
-	own := []string{volumeConfig, volumeSharedMemory, VolumeModel, volumeCredentials, volumeWarmUp}
+	own := []string{podspec.VolumeConfig, volumeSharedMemory, VolumeModel, volumeCredentials, volumeWarmUp}
 	return slices.Contains(own, name) || strings.HasPrefix(name, "secret-")
 }
 

@@ -20,7 +20,6 @@ import (
 
 // Names of volumes, and where shared memory is mounted.
 const (
-	volumeConfig       = "config"
 	volumeSharedMemory = "shared-memory"
 	SharedMemoryPath   = "/dev/shm"
 )
@@ -166,7 +165,7 @@ func volumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 	var vs []*applycorev1.VolumeApplyConfiguration
 	if in.Spec.Config != nil {
 		vs = append(vs, applycorev1.Volume().
-			WithName(volumeConfig).
+			WithName(podspec.VolumeConfig).
 			WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(in.Config(podspec.ConfigHash(in.Spec.Config)))))
 	}
 	if size := in.Spec.Resources.SharedMemory; size != nil {

@@ -99,10 +99,12 @@ func alike(shown, known []v1alpha1.EvidenceStatus, steps bool) bool {
 	})
 }
 
-// Previewed is the slot in which a candidate can be tried before all requests reach it, or empty.
+// Previewed is the slot in which a candidate can be tried before all requests reach it, or empty. It is known with the first objects of
+// the candidate: a pass later, it would be another change of the status, for which Crossplane applies every object again.
 func (d Decision) Previewed(f Facts) string {
 	beside := f.Slots[d.Beside.Slot]
-	if d.Tested() == "" || !d.Coming || !beside.Exists || beside.Revision != d.Ledger.Candidate || !beside.HasService {
+	another := beside.Exists && beside.Revision != d.Ledger.Candidate
+	if d.Tested() == "" || !d.Coming || another || d.Beside.Revision != d.Ledger.Candidate || !beside.HasService {
 		return ""
 	}
 	return d.Beside.Slot

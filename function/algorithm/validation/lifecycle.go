@@ -93,7 +93,7 @@ func Experiment(name string, s v1alpha1.AlgorithmSpec, e v1alpha1.ExperimentSpec
 	case version == "":
 	case m == nil || modeluri.Parse(m.URI).Scheme != modeluri.Registry:
 		errs = append(errs, field.Invalid(at, version, "needs a model of the registry: spec.model.uri: models:/… of the Algorithm"))
-	case m.Digest != "" || m.Size != nil:
+	case m.Digest != "":
 		errs = append(errs, field.Invalid(at, version,
 			"is another model than spec.model.digest and size of the Algorithm are of: remove them, and let the registry report the digest"))
 	}

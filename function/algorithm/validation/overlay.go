@@ -23,7 +23,7 @@ import (
 func Pod(s v1alpha1.AlgorithmSpec, written map[string]any, settings inputv1alpha1.AlgorithmPodSettings) field.ErrorList {
 	o := s.Pod
 	at := spec.Child("pod")
-	errs := slices.Concat(podvalidation.Unknown(at, compose.Map(written, "pod")), podvalidation.Metadata(spec.Child("podMetadata"), s.PodMetadata), ownMounts(s))
+	errs := slices.Concat(podvalidation.Unknown(at, compose.Map(written, "pod")), podvalidation.Metadata(spec.Child("podMetadata"), s.PodMetadata), ownVolumes(s).Unknown())
 	taken := map[string]*field.Path{}
 	volumes := podvalidation.Volumes{Kinds: settings.Volumes, Account: o.ServiceAccountName, Reserved: pods.ReservedVolume}
 	for i, c := range o.InitContainers {
@@ -34,18 +34,6 @@ func Pod(s v1alpha1.AlgorithmSpec, written map[string]any, settings inputv1alpha
 	}
 	for i, v := range o.Volumes {
 		errs = append(errs, volumes.Volume(at.Child("volumes").Index(i), v.Core)...)
-	}
-	return errs
-}
-
-// ownMounts of the container that serves. Those that hide each other are found with the mounts of other fields.
-func ownMounts(s v1alpha1.AlgorithmSpec) field.ErrorList {
-	var errs field.ErrorList
-	for i, m := range s.VolumeMounts {
-		if !hasVolume(s.Pod, m.Name) {
-			errs = append(errs, field.Invalid(spec.Child("volumeMounts").Index(i).Child("name"), m.Name,
-				"is no volume of spec.pod.volumes: add it there"))
-		}
 	}
 	return errs
 }

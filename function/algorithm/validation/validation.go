@@ -49,19 +49,16 @@ func mounts(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	if s.Resources.SharedMemory != nil {
 		ms = append(ms, podvalidation.Mount{Field: spec.Child("resources", "sharedMemory"), Path: pods.SharedMemoryPath})
 	}
-	if s.Config != nil {
-		ms = append(ms, podvalidation.Mount{Field: spec.Child("config", "mountPath"), Path: s.Config.MountPath})
-	}
-	for i, secret := range s.Secrets {
-		ms = append(ms, podvalidation.Mount{Field: spec.Child("secrets").Index(i).Child("mountPath"), Path: secret.MountPath})
-	}
+	return podvalidation.Mounts(slices.Concat(ms, ownVolumes(s).Folders()))
+}
+
+// ownVolumes that spec.volumeMounts can have.
+func ownVolumes(s v1alpha1.AlgorithmSpec) podvalidation.Container {
+	c := podvalidation.Container{Spec: spec, Config: s.Config, Secrets: s.Secrets, Volumes: s.Pod.Volumes, Mounts: s.VolumeMounts}
 	if s.Model != nil {
-		ms = append(ms, podvalidation.Mount{Field: spec.Child("model", "mountPath"), Path: s.Model.MountPath})
+		c.Model, c.ModelPath = pods.VolumeModel, pods.ModelPath
 	}
-	for i, m := range s.VolumeMounts {
-		ms = append(ms, podvalidation.Mount{Field: spec.Child("volumeMounts").Index(i).Child("mountPath"), Path: m.MountPath})
-	}
-	return podvalidation.Mounts(ms)
+	return c
 }
 
 // NoDeviceClaims is what is wrong with a claim of devices in a cluster that has no such claims.

@@ -10,6 +10,8 @@ import (
 
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -36,7 +38,7 @@ func Credential(d *compose.Draft, s *facts.Cluster, remember string) {
 		m.WithAnnotations(map[string]string{names.AnnotationAccepted: spec})
 	}
 	m.WithAnnotations(s.NoteSettings(nil))
-	d.Require(names.AccessCredential, credential(m, credentialsv1alpha1.CredentialParameters{
+	d.Require(names.AccessCredential, credential(s, m, credentialsv1alpha1.CredentialParameters{
 		Keys: []credentialsv1alpha1.Key{{
 			Name: names.KeyPassword,
 			// The server is never given the password itself.
@@ -46,16 +48,22 @@ func Credential(d *compose.Draft, s *facts.Cluster, remember string) {
 	}))
 }
 
-// credential by its schema keeps the Secret when it is deleted.
-func credential(m *applymetav1.ObjectMetaApplyConfiguration, p credentialsv1alpha1.CredentialParameters) compose.Named {
-	return objects.Managed(credentialsv1alpha1.CredentialGroupVersionKind, m, p)
+// credential by its schema keeps the Secret when it is deleted. The Secrets of a Preview go with it.
+func credential(s *facts.Cluster, m *applymetav1.ObjectMetaApplyConfiguration, p credentialsv1alpha1.CredentialParameters) compose.Named {
+	c := objects.Managed(credentialsv1alpha1.CredentialGroupVersionKind, m.WithLabels(s.Disposable()), p)
+	if s.Preview != "" {
+		c.Spec.ManagementPolicies = xpv2.ManagementPolicies{
+			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionLateInitialize, xpv2.ManagementActionDelete,
+		}
+	}
+	return c
 }
 
 // Consumers get a Secret each, with all that it takes to connect. The Secret of a consumer that was removed stays, and is no
 // longer updated.
 func Consumers(d *compose.Draft, s *facts.Cluster) {
 	for _, c := range s.Spec.Consumers {
-		d.Require(names.ConsumerPrefix+c.Name, credential(s.Metadata(s.Called(c.Name)), credentialsv1alpha1.CredentialParameters{
+		d.Require(names.ConsumerPrefix+c.Name, credential(s, s.Metadata(s.Called(c.Name)), credentialsv1alpha1.CredentialParameters{
 			Keys:       []credentialsv1alpha1.Key{{Name: names.KeyPassword}},
 			Rotation:   Rotation(s, c),
 			Connection: connection(s, c),

@@ -3,8 +3,10 @@
 package decision
 
 import (
+	"cmp"
 	"slices"
 
+	apimembers "github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/memory"
@@ -80,13 +82,18 @@ func (s *Pass) advance(m memory.Memory) (memory.Memory, bool) {
 	if step.Kind == memory.StepUpgrade {
 		return s.advanceUpgrade(m)
 	}
+	if step.Decided {
+		return s.advanceHandover(m)
+	}
 	switch {
-	case !Reference(s.Cluster, step):
+	case !s.Requested(step):
 		// The active generation continues to serve.
 		m.Step = nil
 		return m, true
 	case step.Phase == v1alpha1.RestoreFilling && order.AllHealthy(to.Cluster, to.Before) && !s.SwitchGate(v1alpha1.ReasonRestoreWaiting).Closed():
-		step.Phase, step.Since = v1alpha1.RestoreFencing, s.Moment()
+		step.Phase, step.Since, step.Led = v1alpha1.RestoreFencing, s.Moment(), s.Seen.Leader
+		// Without an offer, members have an image that leaves it to Capstan.
+		step.Decided = step.Kind == memory.StepRestore && s.FenceRecord().State == apimembers.FenceOffered
 		return m, true
 	case step.Phase == v1alpha1.RestoreFencing && s.down():
 		return switchClients(s.Cluster, m), true
@@ -95,13 +102,34 @@ func (s *Pass) advance(m memory.Memory) (memory.Memory, bool) {
 	}
 }
 
+// advanceHandover of a restore whose members decide the outcome by themselves. A fence that was withdrawn, or whose end was requested, never has
+// effect any more, so the restore fails; with another id, it is tried again.
+func (s *Pass) advanceHandover(m memory.Memory) (memory.Memory, bool) {
+	step, to, record := m.Step, s.Siblings[m.Step.To], s.FenceRecord()
+	switch {
+	case record.State == apimembers.FenceCommitted && to.Leads():
+		step.Led = cmp.Or(s.Seen.Leader, step.Led)
+		return switchClients(s.Cluster, m), true
+	case record.State != apimembers.FenceWithdrawn:
+		return m, false
+	case !s.Requested(step):
+		m.Step = nil
+		return m, true
+	}
+	m.Done = Remembered(s.Cluster, m.Done, memory.Done{
+		ID: step.ID, State: v1alpha1.RestoreFailed, From: step.From, To: step.To, At: step.At, RestorePoint: step.RestorePoint, When: s.Moment(), Why: bounded(record.Why),
+	})
+	m.Step = nil
+	return m, true
+}
+
 // switchClients is the memory once clients are switched to the other generation.
 func switchClients(s *facts.Cluster, m memory.Memory) memory.Memory {
 	step, now := m.Step, s.Moment()
 	m.Active, m.Since, m.Step = step.To, &now, nil
 	m.Kept = slices.DeleteFunc(m.Kept, func(k memory.Kept) bool { return k.Generation == step.To || k.Generation == step.From })
 	m.Kept = append(m.Kept, memory.Kept{
-		Generation: step.From, ID: step.ID, Until: now.Add(keepsFor(s, step)), Fenced: step.Kind == memory.StepUpgrade, Led: step.Led,
+		Generation: step.From, ID: step.ID, Until: now.Add(keepsFor(s, step)), Fenced: step.Kind == memory.StepUpgrade || step.Decided, Led: step.Led,
 	})
 	kind := ""
 	if step.IsUpgrade() {

@@ -50,21 +50,6 @@ func keepsFor(s *facts.Cluster, step *memory.Step) time.Duration {
 	return keepOldFor
 }
 
-// Reference reports whether the spec still requests a step.
-func Reference(s *facts.Cluster, step *memory.Step) bool {
-	r := s.Spec.Restore
-	switch {
-	case step.IsUpgrade():
-		return s.IsUpgradeRequested(step)
-	case r == nil:
-		return false
-	case step.Kind == memory.StepUndo:
-		return r.Undo == step.ID
-	default:
-		return r.ID == step.ID && r.At == step.At && r.RestorePoint == step.RestorePoint
-	}
-}
-
 // restoreRequest of the spec, unless it was carried out or is under way.
 func (s *Decision) restoreRequest() *Restoring {
 	r := s.Spec.Restore

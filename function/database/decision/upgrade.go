@@ -104,7 +104,7 @@ func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 	step, to, r := m.Step, s.Siblings[m.Step.To], s.UpgradeReport()
 	fails := func(why string) (memory.Memory, bool) {
 		m.Done = Remembered(s.Cluster, m.Done, memory.Done{
-			ID: step.ID, Kind: memory.StepUpgrade, State: memory.UpgradeFailed, From: step.From, To: step.To, When: s.Moment(), Why: bounded(why),
+			ID: step.ID, Kind: memory.StepUpgrade, State: v1alpha1.RestoreFailed, From: step.From, To: step.To, When: s.Moment(), Why: bounded(why),
 		})
 		m.Step = nil
 		return m, true
@@ -117,7 +117,7 @@ func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 		return switchClients(s.Cluster, m), true
 	case open:
 		return m, false
-	case !Reference(s.Cluster, step):
+	case !s.Requested(step):
 		m.Step = nil
 		return m, true
 	case r.Phase == apimembers.UpgradeFailed:

@@ -14,11 +14,12 @@ const (
 	FeaturePooler       Feature = "poolers (`pooler`)"
 	FeatureExtensions   Feature = "extensions (`extensions`)"
 	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
+	FeatureFence        Feature = "keep a member stopped (`fence`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
-		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
+		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence,
 	}
 }

@@ -42,6 +42,9 @@ type Member struct {
 	// Reinitialize is the request to copy a member again; nil without one.
 	Reinitialize *members.Reinitialize
 
+	// Fence is the request to keep a member stopped; nil without one.
+	Fence *members.MemberFence
+
 	// Backup says how backups are taken; nil when there never were any.
 	Backup *Backup
 
@@ -51,6 +54,17 @@ type Member struct {
 
 	// Import is the running server that fills the Database; nil without one.
 	Import *Import
+
+	// TakeOver is what this generation waits for before it has clients; nil for nothing. An engine whose members do not know it leaves it out:
+	// then the function alone switches clients.
+	TakeOver *TakeOver
+}
+
+// A TakeOver of the clients of another generation, whose members stop first.
+type TakeOver struct {
+	// ID of the restore, Database the value of the label of the other generation's pods, and Scope the name that its members find each
+	// other by.
+	ID, Database, Scope string
 }
 
 // Import is a running server whose databases are copied and followed until a cut-over.

@@ -25,8 +25,8 @@ func (s *Cluster) Fenced() bool {
 		return false
 	}
 	if step != nil && s.Generation == step.From {
-		// The members themselves hold the fence of an upgrade.
-		return step.Phase == v1alpha1.RestoreFencing && step.Kind != memory.StepUpgrade
+		// The members themselves hold a fence that they decide.
+		return step.Phase == v1alpha1.RestoreFencing && step.Kind != memory.StepUpgrade && !step.Decided
 	}
 	// A generation about which nothing is known is not stopped.
 	return s.Memory.Keeps(s.Generation)
@@ -127,13 +127,34 @@ func (s *Cluster) Kept() memory.Kept {
 	return memory.Kept{}
 }
 
+// WaitsForStandby reports whether commits of a generation that came up by an upgrade wait until a standby has them, because the spec asks for
+// that. It ends with the first standby, for good: if all are lost later, only the durability of the spec counts.
+func (s *Cluster) WaitsForStandby() bool {
+	if u := s.Spec.Upgrade; u == nil || u.Wait != v1alpha1.UpgradeWaitStandby {
+		return false
+	}
+	switch {
+	case !s.Known:
+		return s.Coordinated().Strict
+	case s.ComesUpBy(memory.StepUpgrade):
+		return true
+	}
+	return s.cameByUpgrade() && s.Coordinated().Strict && !slices.ContainsFunc(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
+		return m.Role == observev1alpha1.RoleSyncStandby
+	})
+}
+
+// cameByUpgrade reports whether this generation came up by an upgrade, or is about to.
+func (s *Cluster) cameByUpgrade() bool {
+	return s.ComesUpBy(memory.StepUpgrade) || slices.ContainsFunc(s.Memory.Done, func(d memory.Done) bool {
+		return d.Kind == memory.StepUpgrade && d.State == v1alpha1.RestoreDone && d.To == s.Generation
+	})
+}
+
 // AloneSinceUpgrade reports whether this generation came up by an upgrade and no second member has followed its leader yet.
 // No client could write if commits had to wait for one.
 func (s *Cluster) AloneSinceUpgrade() bool {
-	came := s.ComesUpBy(memory.StepUpgrade) || slices.ContainsFunc(s.Memory.Done, func(d memory.Done) bool {
-		return d.Kind == memory.StepUpgrade && d.State == v1alpha1.RestoreDone && d.To == s.Generation
-	})
-	if !came {
+	if !s.cameByUpgrade() {
 		return false
 	}
 	// Once commits wait, they continue to wait.

@@ -36,10 +36,33 @@ func (s *Cluster) IsUpgradeRequested(step *memory.Step) bool {
 	return s.IsVersionLater() && s.UpgradeID() == step.ID
 }
 
-// FenceRecord is what members recorded of the fence for the upgrade that is under way. A record of another upgrade does not count.
+// Requested reports whether the spec still requests a step.
+func (s *Cluster) Requested(step *memory.Step) bool {
+	r := s.Spec.Restore
+	switch {
+	case step.IsUpgrade():
+		return s.IsUpgradeRequested(step)
+	case r == nil:
+		return false
+	case step.Kind == memory.StepUndo:
+		return r.Undo == step.ID
+	default:
+		return r.ID == step.ID && r.At == step.At && r.RestorePoint == step.RestorePoint
+	}
+}
+
+// handsOver is the step by which members of this generation hand over to another one; nil without one.
+func (s *Cluster) handsOver() *memory.Step {
+	if step := s.Memory.Step; step != nil && step.From == s.Generation && (step.Kind == memory.StepUpgrade || step.Kind == memory.StepRestore) {
+		return step
+	}
+	return nil
+}
+
+// FenceRecord is what members recorded of the fence for the upgrade or the restore that is under way. A record of another one does not count.
 func (s *Cluster) FenceRecord() apimembers.FenceRecord {
-	step, o := s.Memory.Step, s.Observed[s.In(names.DCS)]
-	if o == nil || !s.Followed() || step == nil {
+	step, o := s.handsOver(), s.Observed[s.In(names.DCS)]
+	if o == nil || step == nil {
 		return apimembers.FenceRecord{}
 	}
 	var r apimembers.FenceRecord
@@ -50,15 +73,25 @@ func (s *Cluster) FenceRecord() apimembers.FenceRecord {
 	return r
 }
 
-// Fence of the members for an upgrade, while this generation has to stop. While it is not known what is under way, the fence stays: without
-// it, this generation would take writes that the next one does not have. Capstan requests its end from members that decide, and it is removed once
-// they have: what was observed may be old, and the next generation may serve since.
+// SharesClients reports whether clients reach the leader of another generation by the same Service. Members see to it that there is only one:
+// during an upgrade, and in a restore as soon as the other generation has offered to ask before it has clients.
+func (s *Cluster) SharesClients() bool {
+	if !s.Known {
+		return s.Coordinated().Followed || s.Coordinated().Fence.To != ""
+	}
+	step := s.handsOver()
+	return step != nil && (step.Kind == memory.StepUpgrade || step.Decided || s.FenceRecord().State != "")
+}
+
+// Fence of the members for an upgrade or a restore, while this generation has to stop. While it is not known what is under way, the fence stays:
+// without it, this generation would take writes that the next one does not have. Capstan requests its end from members that decide, and it is
+// removed once they have: what was observed may be old, and the next generation may serve since.
 func (s *Cluster) Fence() engine.Fence {
 	if !s.Known {
 		return s.Coordinated().Fence
 	}
-	step := s.Memory.Step
-	if !s.Followed() || step.Phase != v1alpha1.RestoreFencing {
+	step := s.handsOver()
+	if step == nil || step.Phase != v1alpha1.RestoreFencing || step.Kind == memory.StepRestore && !step.Decided {
 		return engine.Fence{}
 	}
 	state := s.FenceRecord().State
@@ -68,7 +101,7 @@ func (s *Cluster) Fence() engine.Fence {
 	case !step.Decided:
 		return engine.Fence{ID: step.ID}
 	}
-	over := !s.IsUpgradeRequested(step) || s.UpgradeReport().Phase == apimembers.UpgradeFailed || !s.Now.Before(step.FencedUntil())
+	over := !s.Requested(step) || s.UpgradeReport().Phase == apimembers.UpgradeFailed || !s.Now.Before(step.FencedUntil())
 	return engine.Fence{
 		ID: step.ID, To: names.BaseOf(s.Name, step.To), Seconds: step.HeldFor(), Withdraw: over && state != apimembers.FenceCommitted,
 	}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 
@@ -83,6 +84,11 @@ func MissingFor(s *facts.Cluster, isMemoryPending bool) *facts.Awaited {
 		return making(fmt.Sprintf("waiting for provider-capstan to set the identity of Credential %q: check that provider-capstan runs", s.Called(names.SuffixAccess)))
 	case !s.HasTopology:
 		return making(fmt.Sprintf("waiting for provider-capstan to report nodes and zones in Topology %q: check that provider-capstan runs", s.Base()))
+	}
+	if former := podinputs.Former(s); len(former) > 0 {
+		return &facts.Awaited{Reason: v1alpha1.ReasonVolumesExist, Message: fmt.Sprintf(
+			"there are volumes of an earlier Database of this name, of members %s, and a Preview uses and deletes no data but its own: give the Preview another name, "+
+				"or release these volumes and delete them, if no team needs their data", strings.Join(former, ", "))}
 	}
 	for _, c := range certificates.Awaited(s) {
 		switch o := s.Observed[c.Resource]; {

@@ -76,8 +76,8 @@ type Step struct {
 	Phase v1alpha1.RestorePhase `json:"phase"`
 	Since time.Time             `json:"since"`
 
-	// When an upgrade began to fence the active generation: for how many seconds writes were expected to wait, its leader, and whether
-	// members decide the outcome, as their images allow.
+	// When the active generation began to be fenced: for how many seconds writes are expected to wait for an upgrade, its leader, and whether
+	// members decide the outcome, as their images allow. They never do for an undo.
 	Gap     int64  `json:"gap,omitempty"`
 	Led     string `json:"led,omitempty"`
 	Decided bool   `json:"decided,omitempty"`
@@ -92,7 +92,7 @@ type Kept struct {
 	ID         string    `json:"id"`
 	Until      time.Time `json:"until"`
 
-	// Fenced reports that an upgrade fenced it, and its leader has stopped in good order before the other members.
+	// Fenced reports that its members held a fence, and its leader has stopped in good order before the other members.
 	Fenced bool   `json:"fenced,omitempty"`
 	Led    string `json:"led,omitempty"`
 }
@@ -259,7 +259,7 @@ func guessed(q compose.Request) int {
 // the upgrade of the copy.
 const fenceLimit = 5 * time.Minute
 
-// FencedUntil is when the fence of an upgrade that does not end is removed.
+// FencedUntil is when the fence of an upgrade or a restore that does not end is removed.
 func (s Step) FencedUntil() time.Time {
 	return s.Since.Add(fenceLimit + 5*time.Duration(s.Gap)*time.Second)
 }
@@ -267,8 +267,5 @@ func (s Step) FencedUntil() time.Time {
 // heldLimit is how long members hold a fence at least. It is shorter than the time after which Capstan requests its end, because they may have to end it alone.
 const heldLimit = 3 * time.Minute
 
-// HeldFor is how many seconds members wait for the other generation before they end the fence of an upgrade.
+// HeldFor is how many seconds members wait for the other generation before they end a fence.
 func (s Step) HeldFor() int64 { return int64(heldLimit/time.Second) + 3*s.Gap }
-
-// UpgradeFailed is the outcome of an upgrade that did not work.
-const UpgradeFailed v1alpha1.RestorePhase = "Failed"

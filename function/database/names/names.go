@@ -13,6 +13,7 @@ import (
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
@@ -25,6 +26,9 @@ type Names struct {
 
 	Generation int
 	Traits     engine.Traits
+
+	// Preview that the Database belongs to, or empty. Its volumes and Secrets go with it.
+	Preview string
 }
 
 // Letters of the members, in the order they are made.
@@ -116,6 +120,15 @@ func (s *Names) Selector() map[string]string {
 // Metadata of an object of the Database.
 func (s *Names) Metadata(name string) *applymetav1.ObjectMetaApplyConfiguration {
 	return applymetav1.ObjectMeta().WithName(name).WithNamespace(s.Namespace).WithLabels(s.Labels())
+}
+
+// Disposable labels mark data and passwords that go with their Preview: the policy capstan-database-data lets them. Of any other Database
+// there are none.
+func (s *Names) Disposable() map[string]string {
+	if s.Preview == "" {
+		return nil
+	}
+	return map[string]string{v1alpha1.LabelPreview: s.Preview}
 }
 
 // Hashed namespace and name.

@@ -6,6 +6,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
@@ -71,7 +72,7 @@ const (
 	SuffixCA               = "ca"
 	SuffixExternal         = "external"
 	SuffixOfMembers        = "members"
-	SuffixPods             = "pods"
+	SuffixPods             = members.SuffixPods
 	SuffixPooler           = "pooler"
 	SuffixPoolerServer     = "pooler-server"
 	SuffixRO               = "ro"

@@ -38,11 +38,11 @@ func Services(d *compose.Draft, s *facts.Cluster) {
 	d.Require(names.ReadOnly, service(&s.Names, names.SuffixRO, replicas, applycorev1.ServiceSpec()))
 }
 
-// leader selects the pod of the leader. During an upgrade that may be one of either generation: members see to it that there is only one,
-// and clients have to reach it while Crossplane is down.
+// leader selects the pod of the leader. During an upgrade or a restore that may be one of either generation: members see to it that there is
+// only one, and clients have to reach it while Crossplane is down.
 func leader(s *facts.Cluster) map[string]string {
 	selector := s.Selector()
-	if s.Followed() {
+	if s.SharesClients() {
 		selector = map[string]string{names.LabelName: s.Traits.App, names.LabelInstance: s.Name}
 	}
 	selector[observev1alpha1.LabelRole] = observev1alpha1.RoleLabelLeader

@@ -134,7 +134,7 @@ func (s Situation) Decide() Order {
 		return s.Fence()
 	case s.Handing:
 		return Order{
-			Reason: v1alpha1.ReasonUpgradeSwitching, Message: "members are not changed while the data is upgraded: see the condition Upgraded",
+			Reason: v1alpha1.ReasonUpgradeSwitching, Message: "members are not changed while clients are switched to another generation: see the conditions Upgraded and Restored",
 			Held: true, Done: len(s.Outdated())+len(s.Surplus()) == 0 && !s.Hibernated,
 		}
 	case s.Hibernated:

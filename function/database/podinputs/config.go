@@ -36,10 +36,13 @@ func MemberFile(s *facts.Cluster) engine.Member {
 		Generation: s.Generation, Domain: s.Host(names.SuffixPods),
 		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Recorded: toRecord(s), Pooled: s.Pooled(),
 		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
-		Import: importFile(s),
+		Import: importFile(s), TakeOver: takeOverFile(s),
 	}
 	if r := s.Spec.Reinitialize; r != nil {
 		m.Reinitialize = &members.Reinitialize{ID: r.ID, Member: r.Member}
+	}
+	if f := s.Spec.Fence; f != nil {
+		m.Fence = &members.MemberFence{ID: f.ID, Member: f.Member}
 	}
 	r := s.Spec.Replication
 	if r == nil {
@@ -62,7 +65,7 @@ func toRecord(s *facts.Cluster) engine.Recorded {
 	if o := s.Observed[s.In(names.DCS)]; o != nil {
 		r.Begun = r.Begun || compose.Text(o.Map(), "metadata", "annotations", members.AnnotationInitialize) != ""
 	}
-	if r.Volumes == nil && s.HasTopology && len(s.Sets) == 0 {
+	if r.Volumes == nil && s.HasTopology && len(s.Sets) == 0 && len(Former(s)) == 0 {
 		r.Volumes = new(append([]string{}, s.Seen.Volumes...))
 	}
 	return r
@@ -81,6 +84,15 @@ func recorded(s *facts.Cluster) engine.Recorded {
 	return s.Engine.Recorded(files)
 }
 
+// Former volumes keep a Preview from making members: volumes of an earlier Database of the same name, whose data it would use and delete. Of
+// any other Database there are none, because it takes its volumes back.
+func Former(s *facts.Cluster) []string {
+	if s.Preview == "" || len(s.Sets) > 0 || recorded(s).Volumes != nil {
+		return nil
+	}
+	return s.Seen.Volumes
+}
+
 // KnowsVolumes reports whether members can know which volumes were there before them.
 func KnowsVolumes(s *facts.Cluster) bool {
 	return len(s.Sets) > 0 || recorded(s).Volumes != nil
@@ -93,7 +105,8 @@ func Server(s *facts.Cluster, holds bool) engine.Server {
 	f.Members, f.Memory, f.Storage = s.Copies(holds), roomOfMembers(s), usable.Value()
 	f.Profile, f.Synchronous = s.Spec.Availability.Profile, s.Synchronous(holds)
 	// Members that will be removed must not keep commits from ending.
-	f.Strict = s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.AloneSinceUpgrade() && s.Headcount(holds) > 1
+	strict := s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.AloneSinceUpgrade() || s.WaitsForStandby()
+	f.Strict = strict && s.Headcount(holds) > 1
 	f.Archives, f.Archiving, f.Restored = backup.Archives(s), s.TakesBackups(), backup.SourceFile(s) != nil
 	f.Follows, f.Standby = s.Follows(), s.Standby()
 	f.Followed, f.Fence, f.Pooled = s.Followed(), s.Fence(), s.Pooled()
@@ -113,6 +126,15 @@ func roomOfMembers(s *facts.Cluster) int64 {
 		}
 	}
 	return n
+}
+
+// takeOverFile of this generation while a restore fills it. It has no clients before the generation that serves has stopped.
+func takeOverFile(s *facts.Cluster) *engine.TakeOver {
+	if !s.ComesUpBy(memory.StepRestore) {
+		return nil
+	}
+	step := s.Memory.Step
+	return &engine.TakeOver{ID: step.ID, Database: names.BaseOf(s.Name, step.From), Scope: s.ScopeOf(step.From)}
 }
 
 // upgradeFile of this generation while it starts. After that it has data: if its volumes are lost, it must not begin with the data

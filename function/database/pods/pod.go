@@ -35,6 +35,10 @@ const lostSeconds = 30
 // SetSpec of a new member.
 func SetSpec(s *facts.Cluster, letter, target string) *applyappsv1.StatefulSetSpecApplyConfiguration {
 	retain := appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	whenDeleted := retain
+	if s.Preview != "" {
+		whenDeleted = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	}
 	return applyappsv1.StatefulSetSpec().
 		WithReplicas(1).
 		WithServiceName(s.Called(names.SuffixPods)).
@@ -43,7 +47,7 @@ func SetSpec(s *facts.Cluster, letter, target string) *applyappsv1.StatefulSetSp
 		WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
 		WithRevisionHistoryLimit(2).
 		WithPersistentVolumeClaimRetentionPolicy(applyappsv1.StatefulSetPersistentVolumeClaimRetentionPolicy().
-			WithWhenDeleted(retain).WithWhenScaled(retain)).
+			WithWhenDeleted(whenDeleted).WithWhenScaled(retain)).
 		WithSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{
 			observev1alpha1.LabelDatabase: s.Base(), observev1alpha1.LabelMember: s.Member(letter),
 		})).
@@ -61,6 +65,7 @@ func claim(s *facts.Cluster, letter string) *applycorev1.PersistentVolumeClaimAp
 			observev1alpha1.LabelIdentity: s.Identity,
 			names.LabelGeneration:         strconv.Itoa(max(1, s.Generation)),
 		}).
+		WithLabels(s.Disposable()).
 		WithSpec(ClaimSpec(s))
 }
 

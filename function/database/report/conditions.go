@@ -114,7 +114,9 @@ func fencedAvailability(s *facts.Cluster) xpv2.Condition {
 	case s.Fenced() && !s.Leads():
 		return no(v1alpha1.ReasonRestoreFencing, "clients are being switched to another generation: see the conditions Restored and Upgraded")
 	case cannotFence(s) != nil:
-		return yes(v1alpha1.ReasonLeading, "a leader takes writes, although it should stop for an upgrade: see the condition Upgraded")
+		return yes(v1alpha1.ReasonLeading, "a leader takes writes, although it should stop for an upgrade or a restore: see the conditions Upgraded and Restored")
+	case s.Fence().ID != "" && decision.RestoreStep(s) != nil:
+		return no(v1alpha1.ReasonRestoreFencing, "writes wait until clients are switched to another generation: see the condition Restored")
 	case s.Fence().ID != "":
 		return no(v1alpha1.ReasonUpgradeSwitching, "writes wait until the data is upgraded and clients are switched to it: see the condition Upgraded")
 	default:
@@ -159,6 +161,8 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 			"there is one member: writes fail while it or its node is down; raise spec.replicas to %d or more", least))
 	case !s.Leads():
 		return no(v1alpha1.ReasonNoLeader, "there is no leader: see the condition Available")
+	case s.Fence().ID != "" && decision.RestoreStep(s.Cluster) != nil:
+		return no(v1alpha1.ReasonRestoreFencing, "no standby can become the leader while clients are switched to another generation: see the condition Restored")
 	case s.Fence().ID != "":
 		return no(v1alpha1.ReasonUpgradeSwitching, "no standby can become the leader while the data is upgraded: see the condition Upgraded")
 	case s.Seen.Paused:

@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	apimembers "github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/decision"
 	"github.com/capstan-dev/capstan/function/database/facts"
@@ -74,6 +76,9 @@ func restoreState(s *decision.Pass) (xpv2.Condition, *v1alpha1.RestoreStatus) {
 	switch done.State {
 	case v1alpha1.RestoreSkipped:
 		return no(v1alpha1.ReasonRestoreSkipped, id+": the Database was created with this id, so nothing was restored: for a restore, choose another id"), st
+	case v1alpha1.RestoreFailed:
+		st.Message = strings.TrimRight(done.Why, ". ")
+		return no(v1alpha1.ReasonRestoreFailed, fmt.Sprintf("%s: the restore failed, and generation %d continues unchanged: %s; to try again, choose another id", id, done.From, st.Message)), st
 	case v1alpha1.RestoreUndone:
 		return yes(v1alpha1.ReasonRestoreUndone, fmt.Sprintf("%s: clients were switched back to generation %d; for another restore, choose another id", id, done.From)), st
 	default:
@@ -86,6 +91,9 @@ func restoreState(s *decision.Pass) (xpv2.Condition, *v1alpha1.RestoreStatus) {
 func progressOf(s *decision.Pass, step *memory.Step) (xpv2.ConditionReason, string) {
 	if s.Pending != "" {
 		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("waiting for Credential %q to record the next step", s.Called(names.SuffixAccess))
+	}
+	if step.Decided {
+		return handingOver(s, step)
 	}
 	if step.Phase == v1alpha1.RestoreFencing {
 		message := fmt.Sprintf("generation %d is being stopped; clients are switched to generation %d when no member of generation %d runs", step.From, step.To, step.From)
@@ -114,6 +122,24 @@ func progressOf(s *decision.Pass, step *memory.Step) (xpv2.ConditionReason, stri
 	default:
 		return v1alpha1.ReasonRestoreFilling, begun + "it has no leader yet; " + decision.HowToCancel(*step)
 	}
+}
+
+// handingOver is what is reported while members of the active generation stop for the next one, which they decide without Capstan.
+func handingOver(s *decision.Pass, step *memory.Step) (xpv2.ConditionReason, string) {
+	if m := cannotFence(s.Cluster); m != nil {
+		return v1alpha1.ReasonCannotFence, about(*m) + ", and continues to serve; if this lasts two minutes, the restore fails and changes nothing"
+	}
+	record := s.FenceRecord()
+	message := fmt.Sprintf("the leader of generation %d stops, and clients are switched to generation %d when it has", step.From, step.To)
+	switch {
+	case record.State == apimembers.FenceCommitted:
+		message += fmt.Sprintf("; members recorded that generation %d takes over, so generation %d does not continue by itself", step.To, step.From)
+	case s.Fence().Withdraw:
+		message += fmt.Sprintf("; the restore is being stopped, and generation %d continues when one of its members has recorded that", step.From)
+	case record.Until != nil:
+		message += fmt.Sprintf("; if this does not end by %s, generation %d continues", record.Until.UTC().Format(time.RFC3339), step.From)
+	}
+	return v1alpha1.ReasonRestoreFencing, message
 }
 
 // awaitedBy a generation that has no members yet, or nil.

@@ -37,6 +37,7 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		Switchover: switchoverStatus(s.Decision),
 
 		Reinitialize: reinitializeStatus(s.Cluster),
+		Fence:        fenceStatus(s.Cluster),
 		Standby:      standbyStatus(s.Cluster),
 		Import:       importStatus(s.Cluster),
 		Backup:       backupStatus(s.Cluster),

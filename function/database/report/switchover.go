@@ -85,20 +85,39 @@ func reinitializeStatus(s *facts.Cluster) *v1alpha1.ReinitializeStatus {
 	if r == nil {
 		return nil
 	}
-	st := &v1alpha1.ReinitializeStatus{
-		ID: r.ID, Member: r.Member, Outcome: members.ReinitializeWaiting,
-		Message: "the member has not reported that it has the request: its image may be of an earlier version",
-	}
-	all := make([]string, 0, len(s.Seen.Members))
+	st := &v1alpha1.ReinitializeStatus{ID: r.ID, Member: r.Member, Outcome: members.ReinitializeWaiting, Message: awaited(s, "spec.reinitialize.member", r.Member)}
 	for _, m := range s.Seen.Members {
-		all = append(all, m.Name)
 		if did := m.Reinitialize; m.Name == r.Member && did != nil && did.ID == r.ID {
 			st.Outcome, st.Message = did.Outcome, did.Message
 		}
 	}
-	if len(all) > 0 && !slices.Contains(all, r.Member) {
-		// After a restore members have other names, so that a request of before must not refuse the spec.
-		st.Message = fmt.Sprintf("spec.reinitialize.member: %q: is not one of the members %v: choose one of them", r.Member, all)
+	return st
+}
+
+// fenceStatus is what became of the request to stop a member.
+func fenceStatus(s *facts.Cluster) *v1alpha1.FenceStatus {
+	r := s.Spec.Fence
+	if r == nil {
+		return nil
+	}
+	st := &v1alpha1.FenceStatus{ID: r.ID, Member: r.Member, Outcome: members.FenceWaiting, Message: awaited(s, "spec.fence.member", r.Member)}
+	for _, m := range s.Seen.Members {
+		if did := m.Fence; m.Name == r.Member && did != nil && did.ID == r.ID {
+			st.Outcome, st.Message = did.Outcome, did.Message
+		}
 	}
 	return st
+}
+
+// awaited is why a request to a member has no outcome while the member reports none.
+func awaited(s *facts.Cluster, field, member string) string {
+	all := make([]string, 0, len(s.Seen.Members))
+	for _, m := range s.Seen.Members {
+		all = append(all, m.Name)
+	}
+	if len(all) > 0 && !slices.Contains(all, member) {
+		// After a restore members have other names, so that a request of before must not refuse the spec.
+		return fmt.Sprintf("%s: %q: is not one of the members %v: choose one of them", field, member, all)
+	}
+	return "the member has not reported that it has the request: its image may be of an earlier version"
 }

@@ -186,7 +186,7 @@ func outcomeOfUpgrade(s *facts.Cluster, done memory.Done) *upgradeState {
 	st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: done.ID, From: from, To: to, Since: &metav1.Time{Time: done.When}}
 	again := "to try again, set spec.upgrade to {retry: <a new word>}"
 	switch done.State {
-	case memory.UpgradeFailed:
+	case v1alpha1.RestoreFailed:
 		st.Phase, st.reason = v1alpha1.UpgradeFailed, v1alpha1.ReasonUpgradeFailed
 		st.Message = fmt.Sprintf("the upgrade failed, and generation %d of version %s continues unchanged: %s; %s, or set spec.version back to %q",
 			done.From, from, strings.TrimRight(done.Why, ". "), again, from)
@@ -208,6 +208,10 @@ func outcomeOfUpgrade(s *facts.Cluster, done memory.Done) *upgradeState {
 
 // settling adds the report of the member that upgraded the data and serves.
 func settling(s *facts.Cluster, st *upgradeState, done memory.Done) {
+	if s.WaitsForStandby() {
+		st.status, st.Phase, st.reason = corev1.ConditionFalse, v1alpha1.UpgradeSettling, v1alpha1.ReasonUpgradeSettling
+		st.Message += "; commits wait until a standby has copied the data (spec.upgrade.wait): to acknowledge them before, set spec.upgrade.wait to None"
+	}
 	r := s.Seen.Upgrade
 	if r == nil || r.ID != done.ID {
 		return

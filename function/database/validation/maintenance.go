@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
@@ -27,6 +28,21 @@ func checkMaintenance(s *facts.Cluster) []check.Problem {
 		}
 	}
 	return ps
+}
+
+// checkUpgrade finds waits that would never end, or that nothing would wait in.
+func checkUpgrade(s *facts.Cluster) []check.Problem {
+	u := s.Spec.Upgrade
+	switch {
+	case u == nil || u.Wait != v1alpha1.UpgradeWaitStandby:
+		return nil
+	case s.Spec.Replicas < 2:
+		return []check.Problem{check.Invalid("spec.upgrade.wait", string(u.Wait), "there is no standby that commits could wait for: set spec.replicas to 2 or more, or remove spec.upgrade.wait")}
+	case s.Spec.Availability.Durability == v1alpha1.DurabilityAsynchronous:
+		return []check.Problem{check.Invalid("spec.upgrade.wait", string(u.Wait),
+			"commits wait for no standby with spec.availability.durability Asynchronous: choose Synchronous or Strict, or remove spec.upgrade.wait")}
+	}
+	return nil
 }
 
 func checkHooks(s *facts.Cluster) []check.Problem {

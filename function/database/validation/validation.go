@@ -33,6 +33,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkDatabases,
 	checkReplication,
 	checkHooks,
+	checkUpgrade,
 	checkNetwork,
 	checkPods,
 	checkBackup,

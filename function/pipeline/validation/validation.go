@@ -54,15 +54,7 @@ func mounts(s v1alpha1.PipelineSpec) field.ErrorList {
 	if s.Resources.SharedMemory != nil {
 		add(spec.Child("resources", "sharedMemory"), jobpod.SharedMemoryPath)
 	}
-	if s.Config != nil {
-		add(spec.Child("config", "mountPath"), s.Config.MountPath)
-	}
-	for i, secret := range s.Secrets {
-		add(spec.Child("secrets").Index(i).Child("mountPath"), secret.MountPath)
-	}
-	for i, m := range s.VolumeMounts {
-		add(spec.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath)
-	}
+	ms = append(ms, ownVolumes(s).Folders()...)
 	errs := podvalidation.Mounts(ms)
 	for _, m := range ms {
 		for _, own := range pods.Reserved() {
@@ -80,12 +72,12 @@ func volumes(s v1alpha1.PipelineSpec, kinds []inputv1alpha1.PodVolumeKind) field
 	for i, v := range s.Pod.Volumes {
 		errs = append(errs, rules.Volume(spec.Child("pod", "volumes").Index(i), v.Core)...)
 	}
-	for i, m := range s.VolumeMounts {
-		if !slices.ContainsFunc(s.Pod.Volumes, func(v v1alpha1.PodVolume) bool { return v.Name == m.Name }) {
-			errs = append(errs, field.Invalid(spec.Child("volumeMounts").Index(i).Child("name"), m.Name, "is no volume of spec.pod.volumes: add it there"))
-		}
-	}
-	return errs
+	return append(errs, ownVolumes(s).Unknown()...)
+}
+
+// ownVolumes that spec.volumeMounts can have.
+func ownVolumes(s v1alpha1.PipelineSpec) podvalidation.Container {
+	return podvalidation.Container{Spec: spec, Config: s.Config, Secrets: s.Secrets, Volumes: s.Pod.Volumes, Mounts: s.VolumeMounts}
 }
 
 // ownLabel is a label that Kubernetes gives the pods of a Job. It refuses a Job whose template has one.

@@ -42,6 +42,8 @@ const (
 	AnnotationRevision = "capstan.dev/revision"
 	// AnnotationRerun is, on a Job and the Run, the last request to start again that was carried out.
 	AnnotationRerun = "capstan.dev/rerun"
+	// AnnotationCycle is, on a Job and the Run, the number of the run whose folder has the checkpoints.
+	AnnotationCycle = "capstan.dev/cycle"
 	// AnnotationLedger holds, on the Service, what is remembered of the runs.
 	AnnotationLedger = "capstan.dev/ledger"
 )

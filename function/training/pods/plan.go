@@ -4,6 +4,8 @@ package pods
 
 import (
 	"encoding/json"
+	"path"
+	"strconv"
 
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -21,6 +23,10 @@ func (in Inputs) Plan() (string, error) {
 	}
 	if c := s.Checkpoint; c != nil {
 		p.Checkpoints = &crew.Checkpoints{Dir: c.Path, Complete: c.Complete}
+		if in.Cycle > 0 {
+			p.Checkpoints.Cycle, p.Checkpoints.Former = int(in.Cycle), int(in.Former)
+			p.Checkpoints.Dir = path.Join(c.Path, crew.CyclePrefix(in.Name)+strconv.Itoa(int(in.Cycle)))
+		}
 	}
 	if w := s.Watch; w != nil {
 		p.Watch = watch(w)

@@ -37,6 +37,8 @@ type Inputs struct {
 	CompanionImage string
 	// Run is the number of the run.
 	Run int32
+	// Cycle is the number of the run whose folder has the checkpoints, and Former the one before: see crew.Checkpoints.
+	Cycle, Former int32
 	// ResumeFrom is the checkpoint that it begins with, when it finds none itself.
 	ResumeFrom string
 }

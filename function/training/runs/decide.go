@@ -138,11 +138,13 @@ func (f Facts) words() (string, bool) {
 // act on what the spec asks for.
 func (d *decision) act() {
 	pending := d.f.Rerun != "" && d.f.Rerun != d.l.Rerun
+	d.keepTime()
 	switch d.l.State {
-	case "":
-		d.begin()
-	case Suspended:
-		if !d.f.Suspend {
+	case "", Suspended:
+		if d.l.State == Suspended && d.f.Suspend {
+			return
+		}
+		if d.l.State = ""; d.f.Suspend || !d.waits(pending) {
 			d.begin()
 		}
 	case Active:
@@ -241,12 +243,18 @@ func (d *decision) begin() {
 		return
 	}
 	l := d.l
-	if l.Next == OutcomeEdited || l.Next == OutcomeRerun {
-		l.Lost, l.Best = 0, 0 // Steps of another program are no measure.
+	if l.Next == OutcomeEdited || l.Next == OutcomeRerun || l.Agenda.Due != nil {
+		l.Lost, l.Best = 0, 0 // Steps of another program, or from the beginning, are no measure.
 	}
 	d.l = Ledger{
 		Seq: l.Seq, Run: l.Run + 1, State: Active, Revision: d.f.Revision, Rerun: cmp.Or(d.f.Rerun, l.Rerun),
-		Lost: l.Lost, Best: l.Best, Resume: l.Resume, History: l.History,
+		Lost: l.Lost, Best: l.Best, Resume: l.Resume, Cycle: l.Cycle, Former: l.Former, Agenda: l.Agenda, History: l.History,
+	}
+	if at := l.Agenda.Due; at != nil {
+		d.l.For, d.l.Agenda.Due, d.l.Agenda.Last, d.l.Agenda.Run = at, nil, at, d.l.Run
+		if !d.f.Schedule.Continue {
+			d.l.Cycle, d.l.Former, d.l.Resume = d.l.Run, l.Cycle, ""
+		}
 	}
 }
 
@@ -282,7 +290,7 @@ func (d *decision) finish(as State, reason, message string) {
 // record how the run ended.
 func (d *decision) record(why Outcome, message string) {
 	d.l.Resume = d.f.checkpoint(d.l)
-	r := Record{Run: d.l.Run, Outcome: why, Started: d.l.Started, Ended: d.f.Now, Step: d.f.step(), Message: cut(message, maxRemark)}
+	r := Record{Run: d.l.Run, Outcome: why, For: d.l.For, Started: d.l.Started, Ended: d.f.Now, Step: d.f.step(), Message: cut(message, maxRemark)}
 	d.l.History = slices.Insert(d.l.History, 0, r)
 	if len(d.l.History) > maxHistory {
 		d.l.History = d.l.History[:maxHistory]

@@ -35,6 +35,7 @@ type Facts struct {
 	Revision    string
 	Suspend     bool
 	Rerun       string
+	Schedule    *Schedule // nil for none
 	Spares      int
 	Runs        int32
 	StartWithin time.Duration
@@ -44,6 +45,7 @@ type Facts struct {
 // A Job as observed.
 type Job struct {
 	Revision, Rerun string
+	Cycle           int32
 	// Created is when it was made, and Started when it was last allowed to run its pods.
 	Created, Started *time.Time
 	// Deleting reports that it ends with its pods. Suspended reports that a queue has not admitted it.

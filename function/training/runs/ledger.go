@@ -37,6 +37,8 @@ const (
 	OutcomeEdited Outcome = "Edited"
 	// OutcomeRerun: a person asked for another run.
 	OutcomeRerun Outcome = "Rerun"
+	// OutcomeScheduled: the schedule began another run.
+	OutcomeScheduled Outcome = "Scheduled"
 	// OutcomeSuspended: the spec suspends the Training.
 	OutcomeSuspended Outcome = "Suspended"
 	// OutcomeLost: pods or their nodes were lost for good.
@@ -90,6 +92,14 @@ type Ledger struct {
 	Best int64 `json:"best,omitempty"`
 	// Resume is the checkpoint that the run begins with, when it finds none itself.
 	Resume string `json:"resume,omitempty"`
+	// Cycle is the number of the last run that the schedule began without a checkpoint, 0 before the first: checkpoints of a cycle have
+	// a folder of their own. Former is the cycle before.
+	Cycle  int32 `json:"cycle,omitempty"`
+	Former int32 `json:"former,omitempty"`
+	// For is the time of the schedule that the run began for.
+	For *time.Time `json:"for,omitempty"`
+	// Agenda is what is remembered of the schedule.
+	Agenda Agenda `json:"agenda,omitzero"`
 	// Reason and Message of a Training that failed.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -101,6 +111,7 @@ type Ledger struct {
 type Record struct {
 	Run     int32      `json:"run"`
 	Outcome Outcome    `json:"outcome"`
+	For     *time.Time `json:"for,omitempty"`
 	Started *time.Time `json:"started,omitempty"`
 	Ended   time.Time  `json:"ended"`
 	Step    int64      `json:"step,omitempty"`
@@ -134,6 +145,7 @@ type Memory struct {
 	// Number of the run that the Run observes, what its annotations keep of the ledger, and what it reports.
 	Number          int32
 	Revision, Rerun string
+	Cycle           int32
 	Report          observev1alpha1.RunObservation
 }
 
@@ -148,7 +160,7 @@ func Recall(m Memory) Ledger {
 	}
 	known := l.Run
 	if m.Number > l.Run {
-		l = l.later(m.Number, m.Revision, m.Rerun)
+		l = l.later(m.Number, m.Revision, m.Rerun, m.Cycle)
 		switch {
 		case m.Report.Number != m.Number:
 		case m.Report.Phase == phaseSucceeded:
@@ -159,7 +171,7 @@ func Recall(m Memory) Ledger {
 	}
 	for run, j := range m.Jobs {
 		if run >= l.Run && run > known {
-			l = l.later(run, j.Revision, j.Rerun)
+			l = l.later(run, j.Revision, j.Rerun, j.Cycle)
 			l.Started = j.Created
 		}
 	}
@@ -167,9 +179,13 @@ func Recall(m Memory) Ledger {
 }
 
 // later run than the ledger knows, with what it knows of earlier ones.
-func (l Ledger) later(run int32, revision, rerun string) Ledger {
-	return Ledger{
+func (l Ledger) later(run int32, revision, rerun string, cycle int32) Ledger {
+	later := Ledger{
 		Seq: l.Seq, Run: run, State: Active, Seen: true, Revision: revision, Rerun: rerun,
-		Lost: l.Lost, Best: l.Best, Resume: l.Resume, History: l.History,
+		Lost: l.Lost, Best: l.Best, Resume: l.Resume, Cycle: l.Cycle, Former: l.Former, Agenda: l.Agenda, History: l.History,
 	}
+	if cycle > l.Cycle { // A cycle has checkpoints of its own.
+		later.Cycle, later.Former, later.Resume = cycle, l.Cycle, ""
+	}
+	return later
 }

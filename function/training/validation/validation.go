@@ -4,21 +4,26 @@
 package validation
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/allow"
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/placement"
 	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 	"github.com/capstan-dev/capstan/function/training/pods"
+	"github.com/capstan-dev/capstan/function/training/runs"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -37,6 +42,7 @@ func Spec(s v1alpha1.TrainingSpec, written map[string]any, settings inputv1alpha
 		volumes(s, settings.Algorithm.Pod.Volumes),
 		patterns(s),
 		environment(s),
+		schedule(s),
 	)
 }
 
@@ -50,15 +56,7 @@ func mounts(s v1alpha1.TrainingSpec) field.ErrorList {
 	if s.Checkpoint != nil {
 		add(spec.Child("checkpoint", "path"), s.Checkpoint.Path)
 	}
-	if s.Config != nil {
-		add(spec.Child("config", "mountPath"), s.Config.MountPath)
-	}
-	for i, secret := range s.Secrets {
-		add(spec.Child("secrets").Index(i).Child("mountPath"), secret.MountPath)
-	}
-	for i, m := range s.VolumeMounts {
-		add(spec.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath)
-	}
+	ms = append(ms, ownVolumes(s).Folders()...)
 	errs := podvalidation.Mounts(ms)
 	for _, m := range ms {
 		for _, own := range pods.Reserved() {
@@ -76,12 +74,12 @@ func volumes(s v1alpha1.TrainingSpec, kinds []inputv1alpha1.PodVolumeKind) field
 	for i, v := range s.Pod.Volumes {
 		errs = append(errs, rules.Volume(spec.Child("pod", "volumes").Index(i), v.Core)...)
 	}
-	for i, m := range s.VolumeMounts {
-		if !slices.ContainsFunc(s.Pod.Volumes, func(v v1alpha1.PodVolume) bool { return v.Name == m.Name }) {
-			errs = append(errs, field.Invalid(spec.Child("volumeMounts").Index(i).Child("name"), m.Name, "is no volume of spec.pod.volumes: add it there"))
-		}
-	}
-	return errs
+	return append(errs, ownVolumes(s).Unknown()...)
+}
+
+// ownVolumes that spec.volumeMounts can have.
+func ownVolumes(s v1alpha1.TrainingSpec) podvalidation.Container {
+	return podvalidation.Container{Spec: spec, Config: s.Config, Secrets: s.Secrets, Volumes: s.Pod.Volumes, Mounts: s.VolumeMounts}
 }
 
 // ownLabel is a label that Kubernetes gives the pods of a Job. It refuses a Job whose template has one.
@@ -149,6 +147,24 @@ func environment(s v1alpha1.TrainingSpec) field.ErrorList {
 	return errs
 }
 
+// schedule must name times that come.
+func schedule(s v1alpha1.TrainingSpec) field.ErrorList {
+	if s.Schedule == nil {
+		return nil
+	}
+	at, cron, zone := spec.Child("schedule"), s.Schedule.Cron, s.Schedule.TimeZone
+	switch times, err := runs.NewSchedule(cron, zone); {
+	case errors.Is(err, runs.ErrZone):
+		return field.ErrorList{field.Invalid(at.Child("timeZone"), zone, err.Error())}
+	case err != nil:
+		return field.ErrorList{field.Invalid(at.Child("cron"), cron, err.Error())}
+	case times.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero():
+		return field.ErrorList{field.Invalid(at.Child("cron"), cron, "names a day that never comes: choose another one")}
+	default:
+		return nil
+	}
+}
+
 // Allowed returns what a spec with its defaults asks for and the platform does not allow in the namespace. The lists of Algorithms hold,
 // because the pods could be either's.
 func Allowed(namespace string, s v1alpha1.TrainingSpec, settings inputv1alpha1.Settings) field.ErrorList {
@@ -161,6 +177,55 @@ func Allowed(namespace string, s v1alpha1.TrainingSpec, settings inputv1alpha1.S
 			errs = append(errs, field.Invalid(pod.Child("serviceAccountName"), account, why))
 		}
 	}
+	errs = append(errs, queue(namespace, s, settings.Training.Allowed.Queues)...)
 	lists := placement.Lists{Setting: setting, Namespace: namespace, PriorityClasses: may.PriorityClasses, Tolerations: may.Tolerations}
 	return append(errs, lists.Allowed(pod, &s.Pod.Scheduling)...)
+}
+
+// queue that the platform allows. Where it has a list, a Training without a queue would be beside all of them.
+func queue(namespace string, s v1alpha1.TrainingSpec, entries []inputv1alpha1.Allowed) field.ErrorList {
+	name := ""
+	if s.Queue != nil {
+		name = s.Queue.Name
+	}
+	list := allow.List{Setting: "training.allowed.queues", Namespace: namespace, Entries: entries}
+	if why := list.Name(name); why != "" {
+		return field.ErrorList{field.Invalid(spec.Child("queue", "name"), name, why)}
+	}
+	return nil
+}
+
+// Limits returns what a spec with its defaults has more of than the platform allows.
+func Limits(s v1alpha1.TrainingSpec, settings inputv1alpha1.TrainingSettings) field.ErrorList {
+	var errs field.ErrorList
+	pods := *s.Workers + *s.Spares
+	if n := settings.MaxWorkers; n != nil && pods > *n {
+		errs = append(errs, field.Invalid(spec.Child("workers"), *s.Workers, fmt.Sprintf(
+			"with spares the Training has %d pods, and the platform allows %d: lower workers or spares, or ask the platform team to raise training.maxWorkers of its settings",
+			pods, *n)))
+	}
+	at, each := devices(s.Resources)
+	if n, all := settings.MaxGPUs, int64(pods)*each; n != nil && all > int64(*n) {
+		errs = append(errs, field.Invalid(at, each, fmt.Sprintf(
+			"all %d pods together have %d GPUs, and the platform allows %d: lower it, workers or spares, or ask the platform team to raise training.maxGPUs of its settings",
+			pods, all, *n)))
+	}
+	if d := settings.MaxDeadline; d != nil && s.Deadline != nil && s.Deadline.Duration > d.Duration {
+		errs = append(errs, field.Invalid(spec.Child("deadline"), check.Duration(s.Deadline.Duration), fmt.Sprintf(
+			"the platform allows at most %s: lower it, or ask the platform team to raise training.maxDeadline of its settings", check.Duration(d.Duration))))
+	}
+	return errs
+}
+
+// devices of one pod, and the field that has their number.
+func devices(r *v1alpha1.Resources) (at *field.Path, each int64) {
+	at = spec.Child("resources")
+	switch {
+	case r.GPUCount != nil:
+		return at.Child("gpuCount"), int64(*r.GPUCount)
+	case r.DeviceRequest != nil:
+		return at.Child("deviceRequest", "count"), *cmp.Or(r.DeviceRequest.Count, new(int64(1)))
+	default:
+		return at, 0
+	}
 }

@@ -89,7 +89,11 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/bad-parameter":       "Degraded",
 		"experiment/ended":             "Healthy",
 		"pipeline/failed":              "Degraded",
+		"training/canary":              "Healthy",
+		"preview/expired":              "Suspended",
+		"preview/not-allowed":          "Degraded",
 		"training/failed":              "Degraded",
+		"training/not-allowed":         "Degraded",
 		"training/suspended":           "Suspended",
 		"algorithm/image-pull-failed":  "Degraded",
 		"database/hibernated":          "Suspended",
@@ -102,7 +106,7 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/version-unavailable": "Degraded",
 	}
 	seen := 0
-	for _, kind := range []string{"algorithm", "database", "experiment", "pipeline", "training"} {
+	for _, kind := range []string{"algorithm", "database", "experiment", "pipeline", "preview", "training"} {
 		files, err := filepath.Glob(filepath.Join(root, "examples", kind, "*", "want.yaml"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("cannot find examples: %v", err)
@@ -234,8 +238,17 @@ func cases() map[string]recorded {
 		"PipelineSucceeded":    {"It is done.", status("Pipeline", "phase: Succeeded", synced, accepted, "Progressing=False/Succeeded: run 1 succeeded", "Succeeded=True/Succeeded", ready), "Healthy", "run 1 succeeded"},
 		"PipelineFailed":       {"A person has to look.", status("Pipeline", "phase: Failed", synced, accepted, "Progressing=False/Failed", "Succeeded=False/ProgramFailed: no such table", creating), "Degraded", "no such table"},
 		"PipelineRefused":      {"The spec is not carried out.", status("Pipeline", "phase: Running", synced, "Accepted=False/InvalidSpec: spec.retry", ready), "Degraded", "spec.retry"},
+		"PreviewNew":           {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Preview, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
+		"PreviewPending":       {"An original is not there.", status("Preview", "phase: Pending", synced, accepted, "BaseAllowed=False/BaseMissing: no such Algorithm", creating), "Degraded", "no such Algorithm"},
+		"PreviewStarting":      {"A copy starts.", status("Preview", "phase: Starting", synced, accepted, "PreviewReady=False/CopyNotReady: Database a-db", creating), "Progressing", "Database a-db"},
+		"PreviewReady":         {"It serves.", status("Preview", "phase: Ready", synced, accepted, "PreviewReady=True/CopiesReady: every copy is ready", ready), "Healthy", "every copy is ready"},
+		"PreviewAsleep":        {"The next request starts it.", status("Preview", "phase: Asleep", synced, accepted, "PreviewReady=True/Asleep: sleeps", ready), "Healthy", "sleeps"},
+		"PreviewExpiring":      {"Its time is up.", status("Preview", "phase: Expiring", synced, accepted, "Expired=True/TimeUp: the time was up", creating), "Suspended", "the time was up"},
+		"PreviewExpired":       {"It is a record.", status("Preview", "phase: Expired", synced, accepted, "Expired=True/TimeUp: the time was up", creating), "Suspended", "the time was up"},
+		"PreviewRefused":       {"A name is taken.", status("Preview", "phase: Pending", synced, accepted, "Composed=False/Refused: Algorithm a exists", creating), "Degraded", "Algorithm a exists"},
 		"TrainingNew":          {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Training, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
 		"TrainingPending":      {"Nothing runs.", status("Training", "phase: Pending", synced, accepted, "Progressing=False/Pending: objects", creating), "Progressing", "objects"},
+		"TrainingScheduled":    {"It waits for its time, as the spec says.", status("Training", "phase: Scheduled", synced, accepted, "Progressing=False/Scheduled: no run has begun", "Succeeded=Unknown/NotFinished", ready), "Healthy", "no run has begun"},
 		"TrainingQueued":       {"A queue decides.", status("Training", "phase: Queued", synced, accepted, "Progressing=False/Queued: waits for a queue", creating), "Progressing", "waits for a queue"},
 		"TrainingStarting":     {"Pods start.", status("Training", "phase: Starting", synced, accepted, "Progressing=False/Starting: pods start", creating), "Progressing", "pods start"},
 		"TrainingRunning":      {"It lasts for days.", status("Training", "phase: Running", synced, accepted, "Progressing=True/Training: all ranks run", "Succeeded=Unknown/NotFinished", ready), "Healthy", "all ranks run"},
@@ -282,7 +295,7 @@ func TestHealthInEveryPhase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, tc.object)
 			check(t, tc.reason, o, tc.want, tc.message)
-			covered[map[string]string{"Algorithm": "Phase", "Database": "DatabasePhase", "Pipeline": "PipelinePhase", "Training": "TrainingPhase"}[text(o, "kind")]+" "+text(o, "status", "phase")] = true
+			covered[map[string]string{"Algorithm": "Phase", "Database": "DatabasePhase", "Pipeline": "PipelinePhase", "Preview": "PreviewPhase", "Training": "TrainingPhase"}[text(o, "kind")]+" "+text(o, "status", "phase")] = true
 			covered["RolloutPhase "+text(o, "status", "rollout", "phase")] = true
 		})
 	}
@@ -316,7 +329,7 @@ func phases(t *testing.T) []string {
 				return true
 			}
 			of, ok := spec.Type.(*ast.Ident)
-			if !ok || of.Name != "Phase" && of.Name != "RolloutPhase" && of.Name != "DatabasePhase" && of.Name != "TrainingPhase" && of.Name != "PipelinePhase" {
+			if !ok || of.Name != "Phase" && of.Name != "RolloutPhase" && of.Name != "DatabasePhase" && of.Name != "PipelinePhase" && of.Name != "PreviewPhase" && of.Name != "TrainingPhase" {
 				return true
 			}
 			for _, v := range spec.Values {

@@ -25,6 +25,9 @@ const (
 	Busybox = "busybox-static"
 )
 
+// Chromium is the package of the browser, without a window, that tests of pages drive. No cluster needs it: it is installed where it is named.
+const Chromium = "chromium-headless-shell"
+
 // A need is one thing of the real machine and the Debian package that has it. Any of the paths will do, and any match of a
 // pattern; a bare name is looked up in PATH.
 type need struct {
@@ -48,6 +51,9 @@ func needs() []need {
 		{"containernetworking-plugins", bridgePlugins()},
 	}
 }
+
+// browser is the need of tests of pages.
+func browser() need { return need{Chromium, []string{"/usr/bin/chromium-headless-shell"}} }
 
 // CNI returns the folder with the CNI plugins.
 func CNI() string {
@@ -110,8 +116,8 @@ func recordInstalled(packages, only []string) error {
 // missingPackages of the named ones, or of all when none is.
 func missingPackages(only []string) []string {
 	var missing []string
-	for _, n := range needs() {
-		if len(only) > 0 && !slices.Contains(only, n.pkg) {
+	for _, n := range append(needs(), browser()) {
+		if named := slices.Contains(only, n.pkg); !named && (len(only) > 0 || n.pkg == Chromium) {
 			continue
 		}
 		if !slices.ContainsFunc(n.paths, anywhere) {

@@ -105,7 +105,7 @@ func newTree(t *testing.T, path string) tree {
 	r := tree{T: t, dir: t.TempDir(), path: path}
 	r.write("hack/version", string(script), 0)
 	for _, f := range []string{
-		"crossplane.yaml", "go.mod", "go.sum", "apis/a.go", "function/fn.go", "images/postgres/packages", "images/mysql/packages", "input/a.go", "internal/addresses/a.go",
+		"crossplane.yaml", "go.mod", "go.sum", "apis/a.go", "console/main.go", "function/fn.go", "images/postgres/packages", "images/mysql/packages", "input/a.go", "internal/addresses/a.go",
 		"package/platform.yaml", "provider/main.go", "provider/main_test.go",
 		"hack/package/main.go", "hack/internal/image/image.go", "hack/internal/memberimage/image.go", "README.md",
 	} {

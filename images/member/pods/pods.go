@@ -87,14 +87,16 @@ type Pod struct {
 	// Reason that the member reports, if any, and whether its Patroni copies the data of another one.
 	Reason string
 	Copied bool
+	// Streams reports whether it gets what the leader writes, as its Patroni says.
+	Streams bool
 	// Volume is what its volume holds, when it reported that.
 	Volume *volume.Content
 	// Fenced is what it reports of the fence that stopped it, when one did.
 	Fenced *members.FenceReport
 	// Upgrade is how far it says that an upgrade is, when it does one.
 	Upgrade *members.UpgradeReport
-	// Decides reports whether it takes part in the decision about a fence.
-	Decides bool
+	// Decides reports whether it takes part in the decision about a fence, and Yields whether also for a generation with other data.
+	Decides, Yields bool
 }
 
 // List the pods of the Database.
@@ -112,28 +114,30 @@ func (c *Client) List(ctx context.Context) ([]Pod, error) {
 		one := Pod{
 			Name: p.Name, Member: member, IP: p.Status.PodIP, Role: p.Labels[members.LabelRole],
 			Stopping: p.DeletionTimestamp != nil, Started: p.Status.Phase == corev1.PodRunning,
-			Decides: p.Annotations[members.AnnotationDecides] == "true",
+			Decides: p.Annotations[members.AnnotationDecides] == "true", Yields: p.Annotations[members.AnnotationYields] == "true",
 		}
 		err := errors.Join(decode(p, members.AnnotationFenced, &one.Fenced), decode(p, members.AnnotationUpgrade, &one.Upgrade),
 			decode(p, AnnotationVolume, &one.Volume))
 		if err != nil {
 			return nil, err
 		}
-		one.Reason, one.Copied = stated(p)
+		one.Reason, one.Copied, one.Streams = stated(p)
 		out = append(out, one)
 	}
 	return out, nil
 }
 
-// stated by a pod: the reason of its report, and whether it is a copy that is being made. What cannot be understood says nothing.
-func stated(p corev1.Pod) (reason string, copied bool) {
+// stated by a pod: the reason of its report, whether it is a copy that is being made, and whether it streams. What cannot be understood says
+// nothing.
+func stated(p corev1.Pod) (reason string, copied, streams bool) {
 	var r members.Report
 	var s struct {
-		State string `json:"state"`
+		State       string `json:"state"`
+		Replication string `json:"replication_state"`
 	}
 	_ = json.Unmarshal([]byte(p.Annotations[members.AnnotationReport]), &r)
 	_ = json.Unmarshal([]byte(p.Annotations["status"]), &s)
-	return r.Reason, s.State == "creating replica"
+	return r.Reason, s.State == "creating replica", s.Replication == "streaming"
 }
 
 // decode the JSON of an annotation, if the pod has it.

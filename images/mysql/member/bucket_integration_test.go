@@ -5,15 +5,10 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
@@ -34,32 +29,13 @@ type store struct {
 	client *s3.Client
 }
 
-// newStore with an empty bucket.
-func newStore(t *testing.T) *store {
-	t.Helper()
-	server := outside.S3(t)
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(server.CA)
-	client := s3.New(s3.Options{
-		BaseEndpoint: aws.String(server.Endpoint), Region: server.Region, UsePathStyle: true,
-		Credentials: credentials.NewStaticCredentialsProvider(server.AccessKey, server.SecretKey, ""),
-		HTTPClient:  &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}},
-	})
-	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucketName)}); err != nil {
-		t.Fatal(err)
-	}
-	return &store{server, client}
-}
-
 // newArchivedCluster is a cluster whose members archive to a bucket, encrypted. Members are not started yet.
 func newArchivedCluster(t *testing.T, letters ...string) *cluster {
 	t.Helper()
 	c := newCluster(t, letters...)
-	c.bucket = newStore(t)
-	for key, value := range map[string]string{
-		"endpoint": c.bucket.Endpoint, "region": c.bucket.Region, "bucket": bucketName, "accessKeyId": c.bucket.AccessKey,
-		"secretAccessKey": c.bucket.SecretKey, "ca.crt": string(c.bucket.CA),
-	} {
+	server := outside.S3(t)
+	c.bucket = &store{server, server.Client()}
+	for key, value := range server.Bucket(bucketName) {
 		c.file("backup/"+key, []byte(value))
 	}
 	c.file("backup-key/"+mysqlmember.FileBackupKey, []byte(backupKey))

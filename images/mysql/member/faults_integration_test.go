@@ -86,8 +86,16 @@ func rejoinsWithoutAPIServer(t *testing.T, c *cluster, w *writer) {
 	last, _ := c.primary()
 	_ = syscall.Kill(c.running(last).server(), syscall.SIGKILL)
 	c.eventually("one leads that is not recorded", time.Minute, func() bool { l, _ := c.primary(); return l != "" && l != last })
-	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-		if l, open := c.primary(); open {
+	// The server of the new leader takes writes until its program sees that it leads.
+	var since time.Time
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		l, open := c.primary()
+		switch {
+		case !open:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) > 500*time.Millisecond:
 			t.Fatalf("%s takes writes, and after an outage nobody would wait for it", l)
 		}
 	}
@@ -150,4 +158,48 @@ func leaderNeverRemoved(t *testing.T, c *cluster, w *writer) {
 	for _, l := range c.letters {
 		c.inside(l, "SET GLOBAL group_replication_member_expel_timeout = 0")
 	}
+}
+
+// TestLongAPIOutage: the API server is away for five minutes, and the leader is lost meanwhile. Clients that are connected notice nothing before
+// that, members elect and come back by themselves, and all is recorded afterwards.
+func TestLongAPIOutage(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	begin(t, c, "a", "b", "c")
+	w, p := c.write(), c.askAll()
+	w.goesOn(10 * time.Second)
+	w.reset()
+	former := c.leader()
+	c.setAPI(false)
+	defer c.setAPI(true)
+	begun := time.Now()
+	time.Sleep(2 * time.Minute)
+	if gap, errs := w.reset(); gap > 3*time.Second || len(errs) > 0 || !c.ready(c.letters...) {
+		t.Errorf("in two minutes without the API server writes waited %s; %v", gap, errs)
+	}
+	_ = syscall.Kill(c.running(former).server(), syscall.SIGKILL)
+	t.Logf("another one takes writes after %s", c.eventually("another one takes writes", time.Minute, func() bool { l, open := c.primary(); return open && l != former }))
+	t.Logf("%s is back after %s", former, c.eventually("it is back", 2*time.Minute, func() bool { return c.online(former) == "3" }))
+	next, _ := c.primary()
+	for time.Since(begun) < 5*time.Minute {
+		time.Sleep(time.Second)
+		if l, open := c.primary(); l != next || !open {
+			t.Errorf("%s was the leader, and now %s is, which takes writes: %t", next, l, open)
+			break
+		}
+	}
+	c.setAPI(true)
+	t.Logf("labelled %s after the API server is back", c.eventually("it has the label", 30*time.Second, func() bool { return c.leader() == next }))
+	w.goesOn(10 * time.Second)
+	c.eventually("all are ready and recorded", 30*time.Second, func() bool {
+		a := c.annotations(members.SuffixLeader)
+		return c.ready(c.letters...) && strings.Count(a["capstan.dev/view"], `"name"`) == 3 && a[members.AnnotationLeader] == c.identify(next).Pod
+	})
+	for _, l := range c.letters {
+		if _, r, _ := c.status(l); r.Reason != "" {
+			t.Errorf("%s reports %v", l, r)
+		}
+	}
+	w.check(t)
+	p.check(t)
+	c.oneLeader()
 }

@@ -105,6 +105,20 @@ func TestVerify(t *testing.T) {
 	back := s.change(t, logs[len(logs)-1], nil)
 	fails("lost", members.VerifyArchive, "is lost", mysqlmember.Verify{})
 	back()
+	indexes := s.keys(t, "/log/", "/index/")
+	back = s.change(t, indexes[len(indexes)-1], func(raw []byte) []byte {
+		var listed []json.RawMessage
+		if err := json.Unmarshal(raw, &listed); err != nil || len(listed) == 0 {
+			t.Fatalf("cannot read %s: %v", raw, err)
+		}
+		raw, err := json.Marshal(listed[:len(listed)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	})
+	fails("tail", members.VerifyArchive, "has it no more", mysqlmember.Verify{})
+	back()
 	var packs []func()
 	for _, key := range s.keys(t, "/copy/", "/data/") {
 		packs = append(packs, s.change(t, key, func(raw []byte) []byte { raw[len(raw)/2] ^= 1; return raw }))

@@ -7,13 +7,10 @@ package main
 import (
 	"bytes"
 	"context"
-	cryptotls "crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	nethttp "net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +18,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -40,33 +35,20 @@ type store struct {
 	*outside.S3Server
 
 	client *s3.Client
+	secret map[string]string
 }
 
 // newStore with an empty bucket.
 func newStore(t *testing.T) *store {
 	t.Helper()
 	server := outside.S3(t)
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(server.CA)
-	client := s3.New(s3.Options{
-		BaseEndpoint: aws.String(server.Endpoint), Region: server.Region, UsePathStyle: true,
-		Credentials: credentials.NewStaticCredentialsProvider(server.AccessKey, server.SecretKey, ""),
-		HTTPClient: http.NewBuildableClient().WithTransportOptions(func(tr *nethttp.Transport) {
-			tr.TLSClientConfig = &cryptotls.Config{RootCAs: pool, MinVersion: cryptotls.VersionTLS12}
-		}),
-	})
-	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
-		t.Fatal(err)
-	}
-	return &store{server, client}
+	return &store{server, server.Client(), server.Bucket(bucket)}
 }
 
 // connection files of the bucket, as its Secret is mounted.
 func (s *store) connection(c *cluster, folder string) {
 	c.t.Helper()
-	for key, value := range map[string]string{
-		"endpoint": s.Endpoint, "region": s.Region, "bucket": bucket, "accessKeyId": s.AccessKey, "secretAccessKey": s.SecretKey, "ca.crt": string(s.CA),
-	} {
+	for key, value := range s.secret {
 		c.file(folder+"/"+key, []byte(value))
 	}
 }
@@ -83,7 +65,7 @@ func (c *cluster) settings(letters ...string) pgmember.Backup {
 // want backups, and a source to begin with.
 func (c *cluster) want(w pgmember.Config) {
 	c.t.Helper()
-	raw, err := json.Marshal(map[string]any{"databases": []string{"shop"}, "extensions": []string{}, "volumes": []string{}, "backup": w.Backup, "from": w.From, "reinitialize": w.Reinitialize})
+	raw, err := json.Marshal(map[string]any{"databases": []string{"shop"}, "extensions": []string{}, "volumes": []string{}, "backup": w.Backup, "from": w.From, "reinitialize": w.Reinitialize, "fence": w.Fence})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -257,6 +257,32 @@ func TestMajorUpgrade(t *testing.T) {
 	c.oneLeader()
 }
 
+// TestUpgradeWaits: no commit of a client is acknowledged before a standby has it, if the spec asks for that. What the upgrade itself has to do
+// does not wait, and reads are served.
+func TestUpgradeWaits(t *testing.T) {
+	c, w := aged(t, 15, "a", "b")
+	c.eventually("commits wait for another member", time.Minute, c.synchronous)
+	c.server.Strict = true // as the function does for spec.upgrade.wait
+	c.upgradeTo(17, "u1")
+	c.join("g2-a")
+	c.phase(members.UpgradeReady, 3*time.Minute)
+	c.fenceFor("u1", 180)
+	c.eventually("the second generation leads", 2*time.Minute, func() bool { return c.leader() == "g2-a" })
+	t.Logf("settled after %s", c.phase(members.UpgradeDone, 3*time.Minute))
+	before := w.count()
+	time.Sleep(10 * time.Second)
+	if n := w.count() - before; n > 0 {
+		t.Errorf("%d rows were acknowledged while one member had them", n)
+	}
+	if got := c.answer(t, "select count(*)::text from public.item"); got != "100000" {
+		t.Errorf("reads are not served: %s", got)
+	}
+	c.join("g2-b")
+	w.goesOn(2 * time.Minute)
+	w.check(t)
+	upgraded(t, c, "17")
+}
+
 // TestFrozenFormerLeader: a PostgreSQL of which a process is frozen never stops for the fence. It is ended, the upgrade fails,
 // and the generation before leads again once the fence is gone, with all that was acknowledged.
 func TestFrozenFormerLeader(t *testing.T) {

@@ -34,6 +34,7 @@ const FieldManager = "kubectl-capstan"
 var (
 	Algorithms  = v1alpha1.GroupVersion.WithResource("algorithms")
 	Databases   = v1alpha1.GroupVersion.WithResource("databases")
+	Previews    = v1alpha1.GroupVersion.WithResource("previews")
 	Analyses    = observev1alpha1.GroupVersion.WithResource("analyses")
 	Deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
 	Pods        = corev1.SchemeGroupVersion.WithResource("pods")
@@ -76,6 +77,41 @@ func (c *Cluster) Algorithm(ctx context.Context, name string) (*v1alpha1.Algorit
 // Database of a name.
 func (c *Cluster) Database(ctx context.Context, name string) (*v1alpha1.Database, error) {
 	return get[v1alpha1.Database](ctx, c, Databases, "Database", name)
+}
+
+// Preview of a name.
+func (c *Cluster) Preview(ctx context.Context, name string) (*v1alpha1.Preview, error) {
+	return get[v1alpha1.Preview](ctx, c, Previews, "Preview", name)
+}
+
+// Apply an object by its manifest, and return its generation. What another manager of fields set differently is a conflict: it is not
+// overridden.
+func (c *Cluster) Apply(ctx context.Context, resource schema.GroupVersionResource, manifest map[string]any) (int64, error) {
+	u := &unstructured.Unstructured{Object: manifest}
+	applied, err := c.Dynamic.Resource(resource).Namespace(c.Namespace).Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager})
+	switch {
+	case apierrors.IsConflict(err):
+		return 0, fmt.Errorf("%s %s/%s is managed by something else, such as GitOps: change it there, or delete it first: %w", u.GetKind(), c.Namespace, u.GetName(), err)
+	case apierrors.IsNotFound(err) && missing(err):
+		return 0, fmt.Errorf("this cluster has no kind %s: Capstan is not installed; `kubectl capstan doctor` shows what is missing: %w", u.GetKind(), err)
+	case err != nil:
+		return 0, fmt.Errorf("cannot apply %s %s/%s: %w", u.GetKind(), c.Namespace, u.GetName(), err)
+	}
+
+	return applied.GetGeneration(), nil
+}
+
+// Delete an object, and report whether there was one.
+func (c *Cluster) Delete(ctx context.Context, resource schema.GroupVersionResource, name string) (bool, error) {
+	err := c.Dynamic.Resource(resource).Namespace(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) && !missing(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot delete %s %s/%s: %w", resource.Resource, c.Namespace, name, err)
+	}
+
+	return true, nil
 }
 
 func get[T any](ctx context.Context, c *Cluster, resource schema.GroupVersionResource, kind, name string) (*T, error) {

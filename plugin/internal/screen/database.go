@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/internal/conditions"
 )
 
 // Database is what was seen of one at a time.
@@ -35,7 +36,7 @@ func (v Database) Line() string {
 			words = append(words, told)
 		}
 	}
-	for _, c := range Blocks(s.Conditions) {
+	for _, c := range conditions.Blocks(s.Conditions) {
 		words = append(words, fmt.Sprintf("%s %s", c.Type, c.Reason))
 	}
 
@@ -88,6 +89,9 @@ func (v Database) Draw(columns int) []string {
 	}
 	if w := s.Reinitialize; w != nil {
 		p.pair("reinitialize", strings.TrimSpace(fmt.Sprintf("%s of %s: %s %s", w.ID, w.Member, w.Outcome, w.Message)))
+	}
+	if w := s.Fence; w != nil {
+		p.pair("fence", strings.TrimSpace(fmt.Sprintf("%s of %s: %s %s", w.ID, w.Member, w.Outcome, w.Message)))
 	}
 	p.blocks(s.Conditions)
 
@@ -208,12 +212,12 @@ func Table(algorithms []v1alpha1.Algorithm, databases []v1alpha1.Database) [][]s
 				detail += fmt.Sprintf(" %d %%", r.Weight)
 			}
 		}
-		rows = append(rows, []string{"algorithm", a.Name, orNone(string(a.Status.Phase)), fmt.Sprintf("%d/%d", a.Status.ReadyReplicas, a.Status.Replicas), detail, first(Blocks(a.Status.Conditions))})
+		rows = append(rows, []string{"algorithm", a.Name, orNone(string(a.Status.Phase)), fmt.Sprintf("%d/%d", a.Status.ReadyReplicas, a.Status.Replicas), detail, first(conditions.Blocks(a.Status.Conditions))})
 	}
 	for _, d := range databases {
 		rows = append(rows, []string{
 			"database", d.Name, orNone(string(d.Status.Phase)), fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, d.Spec.Replicas),
-			"leader " + orNone(d.Status.Leader), first(Blocks(d.Status.Conditions)),
+			"leader " + orNone(d.Status.Leader), first(conditions.Blocks(d.Status.Conditions)),
 		})
 	}
 

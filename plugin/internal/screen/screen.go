@@ -6,17 +6,15 @@ package screen
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/internal/conditions"
 )
 
 // Colours of a terminal.
@@ -83,7 +81,7 @@ func Lines(out io.Writer) func(View, time.Duration) {
 	last := ""
 
 	return func(v View, since time.Duration) {
-		if l := Visible(v.Line()); l != last {
+		if l := conditions.Visible(v.Line()); l != last {
 			last = l
 			_, _ = fmt.Fprintf(out, "%6.1f s  %s\n", since.Seconds(), l)
 		}
@@ -119,7 +117,7 @@ func (p *picture) parts(all ...part) {
 	var b strings.Builder
 	left := p.columns
 	for _, part := range all {
-		words := Visible(part.words)
+		words := conditions.Visible(part.words)
 		if n := utf8.RuneCountInString(words); n > left {
 			words = string([]rune(words)[:left])
 		}
@@ -133,17 +131,6 @@ func (p *picture) parts(all ...part) {
 		}
 	}
 	p.lines = append(p.lines, b.String())
-}
-
-// Visible text: a message of others cannot move the cursor, or colour what follows.
-func Visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return -1
-		}
-
-		return r
-	}, s)
 }
 
 // wrap a text at its spaces, into as many lines as it needs, the first with a title.
@@ -167,36 +154,14 @@ func (p *picture) wrap(colour, title, text string) {
 }
 
 // blocks are the conditions that are not as they should be, with the remedy.
-func (p *picture) blocks(conditions []xpv2.Condition) {
-	for _, c := range Blocks(conditions) {
+func (p *picture) blocks(all []xpv2.Condition) {
+	for _, c := range conditions.Blocks(all) {
 		colour := red
 		if c.Status == corev1.ConditionUnknown {
 			colour = yellow
 		}
 		p.wrap(colour, fmt.Sprintf("%-16s ", c.Type), fmt.Sprintf("%s: %s", c.Reason, c.Message))
 	}
-}
-
-// informs are conditions that are False without anything being wrong.
-var informs = []xpv2.ConditionType{v1alpha1.TypeAsleep, v1alpha1.TypeDataDrift, v1alpha1.TypeDeletionProtected, xpv2.TypeReady}
-
-// Blocks are the conditions of an object that are not as they should be, in their order.
-func Blocks(conditions []xpv2.Condition) []xpv2.Condition {
-	var blocking []xpv2.Condition
-	for _, c := range conditions {
-		switch bad := c.Status != corev1.ConditionTrue; {
-		case c.Type == v1alpha1.TypeDataDrift && c.Status == corev1.ConditionTrue:
-			blocking = append(blocking, c)
-		case bad && !contains(informs, c.Type):
-			blocking = append(blocking, c)
-		}
-	}
-
-	return blocking
-}
-
-func contains(list []xpv2.ConditionType, t xpv2.ConditionType) bool {
-	return slices.Contains(list, t)
 }
 
 func condition(conditions []xpv2.Condition, t xpv2.ConditionType) xpv2.Condition {

@@ -10,13 +10,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/capstan-dev/capstan/internal/s3options"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
@@ -49,17 +48,8 @@ func New(c *outside.Connection) (*Client, error) {
 		Credentials:  credentials.NewStaticCredentialsProvider(c.Key.ID, c.Key.Secret, c.Key.Session),
 		HTTPClient:   &suspicious{inner: c.HTTP},
 		Retryer:      aws.NopRetryer{},
-		Logger:       logging.Nop{},
 		UsePathStyle: c.S3.Endpoint != "",
-
-		// Servers of other makes do not know the checksums that AWS has added.
-		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
-		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
-
-		// Bucket names are just names here, in any form.
-		DisableS3ExpressSessionAuth:    aws.Bool(true),
-		DisableMultiRegionAccessPoints: true,
-		APIOptions:                     []func(*middleware.Stack) error{nameOperation, addContentMD5, trustOwnClock},
+		APIOptions:   []func(*middleware.Stack) error{nameOperation, addContentMD5},
 	}
 	if o.Region == "" {
 		o.Region = mainRegion
@@ -70,7 +60,7 @@ func New(c *outside.Connection) (*Client, error) {
 	if c.S3.PathStyle != nil {
 		o.UsePathStyle = *c.S3.PathStyle
 	}
-	return &Client{Region: o.Region, Workload: c.Workload, CABundle: c.CABundle, endpoint: c.S3.Endpoint, api: s3.New(o)}, nil
+	return &Client{Region: o.Region, Workload: c.Workload, CABundle: c.CABundle, endpoint: c.S3.Endpoint, api: s3.New(o, s3options.AnyMake)}, nil
 }
 
 // In a region.
@@ -134,14 +124,3 @@ func nameOperation(s *middleware.Stack) error {
 // addContentMD5 to every request with a body: servers of other makes insist on it, as AWS did, where the SDK sends a newer
 // checksum.
 func addContentMD5(s *middleware.Stack) error { return smithyhttp.AddContentChecksumMiddleware(s) }
-
-// trustOwnClock has requests signed with the time of this machine. Otherwise the client would take over the time of the last answer, and a
-// proxy or server that sends a wrong date would have all further requests refused.
-func trustOwnClock(stack *middleware.Stack) error {
-	if m, ok := stack.Finalize.Get((&retry.Attempt{}).ID()); ok {
-		if attempts, is := m.(*retry.Attempt); is {
-			attempts.ClientSkew = nil
-		}
-	}
-	return nil
-}

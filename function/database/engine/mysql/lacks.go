@@ -19,6 +19,8 @@ var lacking = map[engine.Feature]string{
 	engine.FeaturePooler:      "Capstan has no poolers for MySQL yet: remove it, and limit the connections in each client, or raise spec.config.max_connections",
 	engine.FeatureExtensions:  "MySQL has no extensions: remove it",
 	engine.FeatureReplication: "Capstan gives consumers no changes of MySQL yet: remove it, and let the consumer read the tables, or write to an outbox table that it reads",
+	engine.FeatureFence: "a member of MySQL that is stopped on request would still be counted by its group for a majority, and Capstan cannot make it leave first yet: " +
+		"remove it; to replace data that is in doubt, set spec.reinitialize",
 }
 
 // Lacks is about the first form of this engine: what is not in it comes later.

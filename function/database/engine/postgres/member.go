@@ -15,7 +15,7 @@ func memberFile(m engine.Member) string {
 	c := pgmember.Config{
 		Databases: m.Databases, Extensions: m.Extensions, Volumes: m.Volumes, Pooled: m.Pooled,
 		From: (*pgmember.Source)(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade), Replicators: m.Replicators,
-		Reinitialize: m.Reinitialize, Import: importFile(m.Import),
+		Reinitialize: m.Reinitialize, Fence: m.Fence, Import: importFile(m.Import), TakeOver: (*pgmember.TakeOver)(m.TakeOver),
 	}
 	for _, s := range m.Slots {
 		c.Slots = append(c.Slots, pgmember.Slot(s))

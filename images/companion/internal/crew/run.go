@@ -120,7 +120,8 @@ func prepare(c Config) (*watch.Watcher, error) {
 // fail before there is a member.
 func (c Config) fail(code int, err error) (int, []byte) {
 	c.Log.Error("cannot begin", "error", err)
-	if c.Index != 0 {
+	// Where another pod may coordinate the run, these words must not be taken for its last State.
+	if c.Index != 0 || code == crew.ExitUnfit {
 		return code, []byte(err.Error())
 	}
 	return code, coordinator.Message(crew.State{Version: crew.PlanVersion, Run: c.Plan.Run, Phase: crew.PhaseFailed, Message: err.Error()})

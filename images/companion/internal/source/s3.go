@@ -18,13 +18,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/capstan-dev/capstan/images/companion/internal/failure"
 	"github.com/capstan-dev/capstan/images/companion/internal/model"
 	"github.com/capstan-dev/capstan/images/companion/internal/transfer"
+	"github.com/capstan-dev/capstan/internal/s3options"
 )
 
 // mainRegion is what servers of other makes call theirs by default.
@@ -50,7 +50,8 @@ func newS3(ctx context.Context, uri string, o Options) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bucketOf{api: s3.New(options), bucket: bucket, key: strings.TrimRight(key, "/"), opened: o.Credentials.Bucket}
+	// Checksums are compared when a file is complete, also if it came in parts.
+	b := &bucketOf{api: s3.New(options, s3options.AnyMake), bucket: bucket, key: strings.TrimRight(key, "/"), opened: o.Credentials.Bucket}
 	return &files{o: o.Options, list: b.all}, nil
 }
 
@@ -64,12 +65,6 @@ func s3Options(ctx context.Context, o Options) (s3.Options, error) {
 		HTTPClient: &smithyClient{transport: transport},
 		// Streams try again by themselves, where they broke off.
 		Retryer: aws.NopRetryer{},
-		Logger:  logging.Nop{},
-		// Checksums are compared when a file is complete, also if it came in parts.
-		RequestChecksumCalculation:     aws.RequestChecksumCalculationWhenRequired,
-		ResponseChecksumValidation:     aws.ResponseChecksumValidationWhenRequired,
-		DisableS3ExpressSessionAuth:    aws.Bool(true),
-		DisableMultiRegionAccessPoints: true,
 	}
 	for _, endpoint := range []string{c.Endpoint, o.Endpoint} {
 		if endpoint == "" {

@@ -57,6 +57,8 @@ type Folder struct {
 	Complete string
 	// Training names the record, so that two trainings in one folder do not mix theirs.
 	Training string
+	// Cycle and Former as in crew.Checkpoints.
+	Cycle, Former int
 }
 
 func (f Folder) file() string { return filepath.Join(f.Dir, ".capstan-"+f.Training+".json") }
@@ -138,6 +140,9 @@ type Found struct {
 // Find what there is, and which of these reported checkpoints and the ones of the record are gone. A folder that does not exist is an
 // error: no rank could write there.
 func (f Folder) Find(reported []crew.Checkpoint) (Found, error) {
+	if err := f.begin(); err != nil {
+		return Found{}, f.explain("make", err)
+	}
 	if info, err := os.Stat(f.Dir); err != nil {
 		return Found{}, f.explain("read", err)
 	} else if !info.IsDir() {

@@ -65,11 +65,20 @@ func Listen(ctx context.Context, plan crew.Plan, address string, log *slog.Logge
 		machine: coordinator.New(plan, time.Now()), conns: map[coordinator.Conn]*conn{},
 	}
 	if c := plan.Checkpoints; c != nil {
-		h.shelf = newShelf(checkpoints.Folder{Dir: c.Dir, Complete: c.Complete, Training: plan.Training}, h.pass)
+		folder := checkpoints.Folder{Dir: c.Dir, Complete: c.Complete, Training: plan.Training, Cycle: c.Cycle, Former: c.Former}
+		h.shelf = newShelf(folder, h.pass)
+		go h.tidy(folder)
 	}
 	go h.accept()
 	go h.loop()
 	return h, nil
+}
+
+// tidy the volume beside everything else, because it may take long.
+func (h *Hub) tidy(folder checkpoints.Folder) {
+	if err := folder.Tidy(); err != nil {
+		h.log.Warn("cannot tidy the volume of checkpoints", "error", err)
+	}
 }
 
 // pass an event to the loop.

@@ -275,6 +275,7 @@ func environment(p crew.Plan, o protocol.Orders, attempt, rank int, master, prog
 		"MASTER_PORT=" + strconv.Itoa(o.MasterPort),
 		"TORCHELASTIC_RESTART_COUNT=" + strconv.Itoa(attempt),
 		"TORCHELASTIC_RUN_ID=" + p.Training + "-" + strconv.Itoa(p.Run),
+		crew.EnvRun + "=" + strconv.Itoa(p.Run),
 		crew.EnvAttempt + "=" + strconv.Itoa(attempt),
 		crew.EnvResumeFrom + "=" + o.ResumeFrom,
 		crew.EnvProgress + "=" + progress,

@@ -77,6 +77,16 @@ func TestTheLongestMessageFits(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"kind":"beat","run":1,"index":0,"attempt":0,"sequence":1}` + "\n"))
 	f.Add([]byte(`{"kind":"start","attempt":0,"ledger":{"attempt":0},"orders":{"groupRank":0,"master":0,"masterPort":1}}` + "\n{"))
+	for _, seed := range []string{
+		`{"kind":"hello","run":1,"index":0,"attempt":-1,"greeting":{"ledger":{"attempt":-1}}}`,
+		`{"kind":"progress","attempt":3,"progress":{"ranks":[{"rank":0,"step":7,"agoMillis":3}],"of":9,"loss":"nan","checkpoints":[{"step":7,"uri":"/c/7","at":"2026-11-26T12:00:00Z"}]}}`,
+		`{"kind":"fault","attempt":0,"fault":{"class":"User","rank":-1,"message":"\u0000half \ud800","lines":"a\nb"}}`,
+		`{"kind":"account","attempt":0,"ledger":{"attempt":0,"begun":"2026-11-26T12:00:00.123456789+05:30"}}`,
+		`{"kind":"stop","attempt":0,"halt":{"how":"Abort"}}`, `{"kind":"finish","attempt":0,"verdict":{"code":64,"message":"x"}}`,
+		"GET / HTTP/1.1\r\n", "\x16\x03\x01", "[]", "null", `{"kind":"done","attempt":0}` + "\xff",
+	} {
+		f.Add([]byte(seed + "\n"))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		reader := NewReader(bytes.NewReader(raw))
 		for {

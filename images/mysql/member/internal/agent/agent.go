@@ -8,6 +8,7 @@
 //
 //	Supervisor       runs the server; others read the one that runs by Child
 //	Copier           lets the member be copied again on request; the Keeper and the Supervisor ask it
+//	Meter            measures the volume; the Keeper asks it whether that is full
 //	Keeper           looks at the server and its group, and acts on it; all others read what it saw by Seen
 //	backups.Keeper   archives binary logs; nothing waits for it
 //	report.Reporter  takes reports from all, under a lock
@@ -117,6 +118,8 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		names:   c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
 		changed: []loop.Wakeup{label, note, status, manage, request, back},
 	}
+	meter := &Meter{reporter: reporter, log: log}
+	keeper.full = meter.Full
 	copier := &Copier{names: c.Names, pods: own, store: store, seen: keeper.Seen, restart: supervisor.Restart, reporter: reporter, log: log}
 	supervisor.discard, keeper.away = copier.Discard, copier.Away
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
@@ -151,7 +154,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(back, archive.Once),
 		loop.Every(nil, copier.once),
 		loop.Every(nil, (&Refresher{copies: copies, child: supervisor.Child, server: server, manage: manage, log: log}).once),
-		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
+		loop.Every(nil, meter.once),
 		loop.Every(nil, (&Watchdog{child: supervisor.Child, server: server, probes: probes, storage: &volume.Responder{Dir: mysqlmember.FolderVolume}, log: log}).once),
 	}, last
 }

@@ -206,7 +206,7 @@ func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, e 
 	if at.blind {
 		// It must not lead before it has a seat, so others are elected while there are any.
 		k.blind.Store(&seat)
-		k.light, weight = true, mysql.WeightLast
+		weight = mysql.WeightLast
 	} else {
 		if err := sit(ctx, k.store, at.rec, seat); err != nil {
 			return err
@@ -216,6 +216,7 @@ func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, e 
 	if err := k.server.Weigh(ctx, weight); err != nil {
 		return err
 	}
+	k.weight = weight
 	k.log.Info("joining the group", "name", e.Group, "address", e.Address, "copy", e.Clone, "recorded", !at.blind)
 	k.group, e.Seeds = e.Group, k.seeds(ctx, at)
 	return k.server.Join(ctx, e)
@@ -277,7 +278,7 @@ func hostsOf(names []string, view []record.Seat, domain string) map[string]strin
 // begin a group with this member alone.
 func (k *Keeper) begin(ctx context.Context, group string) error {
 	k.log.Info("beginning a group", "name", group)
-	k.group = group
+	k.group, k.weight = group, 0
 	ctx, cancel := context.WithTimeout(ctx, enterLimit)
 	defer cancel()
 	return k.server.Begin(ctx, group)

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/origin"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/server"
 )
@@ -128,7 +129,10 @@ func idOf(file string) string { return server.Parameters(file)["server_uuid"] }
 // begin empty. If not, it restores a backup, or waits.
 func (k *Keeper) first(ctx context.Context, config mysqlmember.Config, rec record.Record, server string) (empty bool, err error) {
 	if config.From == nil {
-		err := k.existing.Check(ctx, config.Backup)
+		if b := config.Backup; b == nil || !b.Enabled || b.StartEmpty {
+			return true, nil
+		}
+		err := k.existing.Check(ctx, origin.Backups(*config.Backup))
 		var wait *volume.Wait
 		if errors.As(err, &wait) {
 			k.say(decision.Entry{Reason: wait.Reason, Message: wait.Message})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/existing"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/process"
@@ -22,7 +23,6 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/handover"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
-	"github.com/capstan-dev/capstan/images/mysql/member/internal/origin"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
@@ -87,8 +87,10 @@ type Keeper struct {
 	reporter *report.Reporter
 	// filling restores the backup that a Database begins with, and existing looks for backups under the name of one that begins empty.
 	filling  *Filling
-	existing origin.Existing
+	existing existing.Backups
 	log      *slog.Logger
+	// full reports that the volume has no room for what a server writes next.
+	full func() bool
 	// away reports that the member has to leave its group, and to stay out of it.
 	away func() bool
 	// changed are called when something else is seen.
@@ -99,9 +101,9 @@ type Keeper struct {
 	// says by sat which one it has recorded since.
 	blind atomic.Pointer[record.Seat]
 	sat   func() *record.Seat
-	// light reports that the member has a low weight in elections, because it is blind, and hosts are where other members were last, by name.
-	light bool
-	hosts map[string]string
+	// weight of the member in elections, as it was set last, or 0, and hosts are where other members were last, by name.
+	weight int
+	hosts  map[string]string
 	// entering reports that it is about to begin or join a group. Others must not begin one meanwhile.
 	entering atomic.Bool
 	// looked and proved are when it last looked and had a proof, and alone since when the group has no majority; zero for never.
@@ -148,7 +150,7 @@ func (k *Keeper) Answer(ctx context.Context, proof bool) decision.Member {
 		return decision.Member{State: decision.Starting}
 	}
 	has, err := has(l)
-	m := decision.Member{State: decision.Grouped, Server: l.Server, Has: has, GroupName: l.GroupName, Follows: l.Leader(), Addresses: true}
+	m := decision.Member{State: decision.Grouped, Server: l.Server, Has: has, GroupName: l.GroupName, Follows: l.Leader(), Addresses: true, Full: k.full()}
 	switch own := l.Own(); {
 	case err != nil:
 		return decision.Member{State: decision.Starting}
@@ -208,8 +210,9 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 		return soonAgain // what was seen last is good for a moment
 	}
 	stops := k.stops()
-	// A proof under way while the server stops would hold it up for a minute.
-	proven := (!stops || !l.Shut) && k.prove(ctx, l) && k.Unrecorded() == nil
+	// A proof under way while the server stops would hold it up for a minute. One whose seat is not recorded needs none: it was elected because
+	// there is no other one, and takes writes until clients are sent away.
+	proven := (!stops || !l.Shut) && k.Unrecorded() == nil && k.prove(ctx, l)
 	before := k.Seen()
 	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, l.Own().Queue)}
 	s.Standing = decision.Stand(l, proven, stops, s.Lag)
@@ -261,6 +264,7 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 			k.only = l.Server
 		}
 		k.weigh(ctx)
+		k.yield(ctx, l)
 		if !k.online.IsZero() {
 			k.say(decision.Entry{})
 			if time.Since(k.online) > onlineFor {
@@ -301,18 +305,22 @@ func (k *Keeper) Unrecorded() *record.Seat {
 	return nil
 }
 
-// weigh as much as others in elections, once the seat is recorded.
+// weigh as much as others in elections, unless this member must not lead, or could not.
 func (k *Keeper) weigh(ctx context.Context) {
-	if !k.light || k.Unrecorded() != nil {
+	weight := mysql.WeightUsual
+	if k.Unrecorded() != nil || k.full() {
+		weight = mysql.WeightLast
+	}
+	if weight == k.weight {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	if err := k.server.Weigh(ctx, mysql.WeightUsual); err != nil {
+	if err := k.server.Weigh(ctx, weight); err != nil {
 		k.note(err.Error())
 		return
 	}
-	k.light = false
+	k.weight = weight
 }
 
 // count since when the member is online without a break.
@@ -391,13 +399,7 @@ func (k *Keeper) tryProof(ctx context.Context) error {
 func (k *Keeper) witnessed(ctx context.Context, l decision.Look) bool {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	hosts := map[string]string{}
-	for _, p := range l.Group {
-		if p.Server != l.Server {
-			hosts[layout.MemberOf(p.Host)] = p.Host
-		}
-	}
-	return l.Witnessed(peers.AskNow(ctx, k.names.Scope, hosts))
+	return l.Witnessed(peers.AskNow(ctx, k.names.Scope, othersOf(l)))
 }
 
 // admit clients, or send them away. One that stops admits no client again.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -73,6 +74,8 @@ const (
 	// take when all is well.
 	halfFull = 50
 	logShare = 35
+	// leastRoom is what a server needs for what it writes next, in bytes.
+	leastRoom = 16 << 20
 )
 
 // A Meter reports how full the volume is, and what fills it. It does not need the server, which a full volume may have stopped.
@@ -80,10 +83,15 @@ type Meter struct {
 	reporter *report.Reporter
 	log      *slog.Logger
 
+	// full reports that the volume has less than leastRoom.
+	full  atomic.Bool
 	class string
 	step  int
 	last  string
 }
+
+// Full reports whether the volume has no room for what a server writes next.
+func (m *Meter) Full() bool { return m.full.Load() }
 
 // once measures the volume, and returns the pause before the next time.
 func (m *Meter) once(context.Context) time.Duration {
@@ -95,6 +103,7 @@ func (m *Meter) once(context.Context) time.Duration {
 		}
 		return measureEvery
 	}
+	m.full.Store(u.Free < leastRoom)
 	m.class, m.step = volume.Class(m.class, u.Percent), volume.Step(m.step, u.Percent)
 	r := members.VolumeReport{UsedPercent: int32(m.step), FileSystem: fmt.Sprintf("%dMi", u.Size>>20), Fill: fill(u, logs(mysqlmember.FolderData))} //nolint:gosec // It is at most 100.
 	m.reporter.Change(func(report *members.Report) { report.Disk, report.Volume = m.class, r })

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/continuity"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
 
@@ -136,6 +137,7 @@ func (a *archiver) bring(ctx context.Context, r Repository, h held) error {
 			return err
 		}
 	}
+	more := false
 	for _, f := range h.closed {
 		if a.archived.Contains(f.Set) {
 			continue
@@ -143,9 +145,13 @@ func (a *archiver) bring(ctx context.Context, r Repository, h held) error {
 		if err := a.save(ctx, r, h.Server, f); err != nil {
 			return fmt.Errorf("cannot archive %s: %w", f.name, err)
 		}
-		a.archived = a.archived.Union(f.Set)
+		a.archived, more = a.archived.Union(f.Set), true
 	}
-	return nil
+	if !more {
+		return nil
+	}
+	// For verifications: they cannot ask the leader.
+	return r.WriteObject(ctx, layout.Archived(a.stanza), a.archived.String())
 }
 
 // save one closed log of a server.

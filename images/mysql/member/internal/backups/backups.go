@@ -17,8 +17,10 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/points"
 	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
@@ -50,15 +52,21 @@ type Catalog interface {
 	Unreadable() error
 }
 
+// Objects beside the backups.
+type Objects interface {
+	ReadObject(ctx context.Context, name string, into any) (bool, error)
+	WriteObject(ctx context.Context, name string, value any) error
+	ChangeObject(ctx context.Context, name string, value any, change func() error) error
+}
+
 // A Repository that logs are brought to.
 type Repository interface {
 	Catalog
+	Objects
 
 	Claim(ctx context.Context, group, present string) error
 	Logs(ctx context.Context) ([]repository.Log, error)
 	SaveLog(ctx context.Context, path string, l repository.Log) error
-	ReadObject(ctx context.Context, name string, into any) (bool, error)
-	ChangeObject(ctx context.Context, name string, value any, change func() error) error
 }
 
 // A Keeper archives the binary logs of a member and reports how archive and backups are. Nothing else waits for it.
@@ -81,8 +89,10 @@ type Keeper struct {
 
 	archiver     archiver
 	inventory    inventory
-	points       points
+	points       points.Points
 	verification verification
+	// mark is the transaction of the restore point that was made last.
+	mark gtid.Set
 	// repository that was opened, for what.
 	repository Repository
 	opened     string
@@ -108,7 +118,7 @@ func (k *Keeper) Once(ctx context.Context) time.Duration {
 	pause, err := k.once(ctx)
 	text := ""
 	if err != nil {
-		text = lasting(err)
+		text = report.Lasting(err)
 	}
 	if text != k.last && text != "" {
 		k.Log.Warn("backups do not work", "error", text)
@@ -162,7 +172,7 @@ func (k *Keeper) note() (note, error) {
 
 // forget what only a leader knows.
 func (k *Keeper) forget() {
-	k.inventory, k.points, k.verification, k.repository, k.opened, k.key = inventory{}, points{}, verification{}, nil, "", ""
+	k.inventory, k.points, k.verification, k.repository, k.opened, k.key = inventory{}, points.Points{}, verification{}, nil, "", ""
 }
 
 // off: nothing is archived, and the server itself removes its logs.
@@ -194,7 +204,7 @@ func (k *Keeper) keep(ctx context.Context, config mysqlmember.Config, n note, le
 		return followEvery, n.fails(nil), k.follow(ctx, s, h)
 	}
 	asking, cancel := context.WithTimeout(ctx, serverLimit)
-	h, err = k.archiver.rotate(asking, h, k.points.waits(k.archiver.archived))
+	h, err = k.archiver.rotate(asking, h, k.points.Made() && !k.archiver.archived.Contains(k.mark))
 	cancel()
 	if err != nil {
 		return failedEvery, n, err
@@ -203,7 +213,7 @@ func (k *Keeper) keep(ctx context.Context, config mysqlmember.Config, n note, le
 	if k.key = keyTrouble(err); err != nil {
 		return failedEvery, n, err
 	}
-	if k.points.made != nil {
+	if k.points.Made() {
 		return soon, n, nil
 	}
 	return leadEvery, n, nil
@@ -231,7 +241,7 @@ func (k *Keeper) lead(ctx context.Context, config mysqlmember.Config, n note, h 
 	if now, err := k.archiver.reader.read(ctx, k.Server); err == nil {
 		h = now
 	}
-	k.points.name(ctx, k, r, h, s)
+	k.name(ctx, r, h, s)
 	dropped, terr := k.archiver.tidy(ctx, h, s)
 	if dropped {
 		n = n.drops()
@@ -240,6 +250,18 @@ func (k *Keeper) lead(ctx context.Context, config mysqlmember.Config, n note, h 
 		n = k.missing(h, n)
 	}
 	return n, errors.Join(err, terr)
+}
+
+// name the moment, if that is requested. The repository is nil while it cannot be opened.
+func (k *Keeper) name(ctx context.Context, r Repository, h held, s mysqlmember.Backup) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var objects points.Objects
+	if r != nil {
+		objects = pointsOf{r}
+	}
+	k.points.Name(ctx, k.Log, points.Request{Path: s.Path, Stanza: s.Stanza, Name: s.RestorePoint, Facts: k.inventory.facts}, objects,
+		marker{server: k.Server, archiver: &k.archiver, held: h, mark: &k.mark})
 }
 
 // look at the logs, which the program alone removes.
@@ -289,7 +311,8 @@ func (k *Keeper) open(ctx context.Context, config mysqlmember.Config, group stri
 	opened := fmt.Sprint(p, group, content(p.Secret), content(p.Key))
 	if opened != k.opened || k.inventory.vanished {
 		k.opened, k.repository, k.inventory.vanished = opened, nil, false
-		k.inventory.asked, k.archiver.read, k.points.stanza = time.Time{}, time.Time{}, ""
+		k.inventory.asked, k.archiver.read = time.Time{}, time.Time{}
+		k.points.Expire()
 	}
 	if k.repository != nil {
 		return k.repository, nil
@@ -336,7 +359,7 @@ func (k *Keeper) write(s mysqlmember.Backup, n note, leads bool) {
 	if leads {
 		dropped := out.Dropped
 		out = k.inventory.facts
-		out.Dropped, out.Verification, out.RestorePointWait = dropped, k.verification.report, k.points.wait
+		out.Dropped, out.Verification, out.RestorePointWait = dropped, k.verification.report, k.points.Wait()
 		if k.key != "" {
 			out.Key = k.key
 		}
@@ -347,7 +370,7 @@ func (k *Keeper) write(s mysqlmember.Backup, n note, leads bool) {
 			out.Archive = members.ArchiveOK
 		}
 		// Restore points have times that are rounded down.
-		restorable = k.points.restorable(stamp(k.inventory.first), s.RestorePoint)
+		restorable = k.points.Restorable(stamp(k.inventory.first), s.RestorePoint)
 	}
 	k.Reporter.Change(func(r *members.Report) { r.Backup, r.RestorePoints = out, restorable })
 }

@@ -7,12 +7,9 @@ package backups
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +17,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -51,21 +47,9 @@ const bucketName, passphrase = "orders-backup", "a key of a test, of more than t
 func newReal(t *testing.T) *realLeader {
 	t.Helper()
 	r := &realLeader{t: t, server: outside.MySQL(t), bucket: outside.S3(t), dir: t.TempDir()}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(r.bucket.CA)
-	r.client = s3.New(s3.Options{
-		BaseEndpoint: aws.String(r.bucket.Endpoint), Region: r.bucket.Region, UsePathStyle: true,
-		Credentials: credentials.NewStaticCredentialsProvider(r.bucket.AccessKey, r.bucket.SecretKey, ""),
-		HTTPClient:  &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}},
-	})
-	if _, err := r.client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucketName)}); err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"secret/endpoint": r.bucket.Endpoint, "secret/region": r.bucket.Region, "secret/bucket": bucketName, "secret/accessKeyId": r.bucket.AccessKey,
-		"secret/secretAccessKey": r.bucket.SecretKey, "secret/ca.crt": string(r.bucket.CA),
-	} {
-		r.file(name, value)
+	r.client = r.bucket.Client()
+	for name, value := range r.bucket.Bucket(bucketName) {
+		r.file("secret/"+name, value)
 	}
 	r.key(passphrase)
 	r.config = mysqlmember.Config{Generation: 1, Backup: &mysqlmember.Backup{

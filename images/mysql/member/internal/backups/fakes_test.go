@@ -231,16 +231,23 @@ func (b *bucket) ReadObject(_ context.Context, name string, into any) (bool, err
 	return true, json.Unmarshal(raw, into)
 }
 
-func (b *bucket) ChangeObject(ctx context.Context, name string, value any, change func() error) error {
-	if _, err := b.ReadObject(ctx, name, value); err != nil {
-		return err
-	}
-	if err := errors.Join(change(), b.request("write "+name)); err != nil {
+func (b *bucket) WriteObject(_ context.Context, name string, value any) error {
+	if err := b.request("write " + name); err != nil {
 		return err
 	}
 	var err error
 	b.objects[name], err = json.Marshal(value)
 	return err
+}
+
+func (b *bucket) ChangeObject(ctx context.Context, name string, value any, change func() error) error {
+	if _, err := b.ReadObject(ctx, name, value); err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	return b.WriteObject(ctx, name, value)
 }
 
 // backup of all that a server has executed.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
@@ -42,7 +43,7 @@ func (v *inventory) ask(ctx context.Context, r Repository, trouble error) {
 	}
 	if trouble != nil {
 		// What was known stays.
-		v.facts.Unread, v.facts.Key = lasting(trouble), keyTrouble(trouble)
+		v.facts.Unread, v.facts.Key = report.Lasting(trouble), keyTrouble(trouble)
 	}
 }
 
@@ -55,7 +56,7 @@ func (v *inventory) read(ctx context.Context, r Repository) error {
 	}
 	v.unreadable = ""
 	if err := r.Unreadable(); err != nil {
-		v.unreadable = lasting(err)
+		v.unreadable = report.Lasting(err)
 	}
 	facts := members.BackupReport{Asked: true}
 	v.vanished, v.last, v.first = v.last != nil && len(all) == 0, nil, nil

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"time"
 
 	"github.com/capstan-dev/capstan/images/member/durable"
+	"github.com/capstan-dev/capstan/images/member/report"
 )
 
 // A note of how archiving is, which outlasts the program.
@@ -56,7 +56,7 @@ func (n note) fails(err error) note {
 	if n.Failing == nil {
 		n.Failing = now()
 	}
-	n.Message = lasting(err)
+	n.Message = report.Lasting(err)
 	return n
 }
 
@@ -77,9 +77,3 @@ func stamp(t *time.Time) string {
 	}
 	return t.UTC().Format(time.RFC3339)
 }
-
-// ends of a connection, and the near one is another at each try.
-var ends = regexp.MustCompile(`\S+->(\S+)`)
-
-// lasting text of an error, the same as long as its cause is.
-func lasting(err error) string { return ends.ReplaceAllString(err.Error(), "$1") }

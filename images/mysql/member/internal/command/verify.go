@@ -55,7 +55,7 @@ func (c *Verify) Run(ctx context.Context, log *slog.Logger) error {
 		ID: c.ID, Limit: c.Limit, Objects: objects{from}, Key: layout.Verification(*w.Backup), Folder: mysqlmember.FolderData, Log: log,
 	}
 	trial := verification.Trial{
-		Verify: *w.Backup.Verify, Repository: from, Log: log,
+		Verify: *w.Backup.Verify, Repository: from, Stanza: w.Backup.Stanza, Log: log,
 		Server: server.Scratch{
 			Data: mysqlmember.FolderData, Folder: c.Folder, Memory: verifyMemory, Settings: server.Storing(string(base)), Log: os.Stderr,
 		},

@@ -31,22 +31,24 @@ const (
 	Grouped State = "Grouped"
 )
 
-// A Member is what one says of itself.
+// A Member is what one says of itself, to other members as JSON. Members of an earlier version do not say what came later.
 type Member struct {
-	State State
+	State State `json:"state"`
 	// Proven members showed a moment ago that their group has a majority.
-	Proven bool
+	Proven bool `json:"proven,omitempty"`
 	// Server is the id of the data, by its UUID.
-	Server string
+	Server string `json:"server,omitempty"`
 	// Has are the transactions that it executed, and those that it received and did not execute yet.
-	Has gtid.Set
+	Has gtid.Set `json:"has"`
 	// Group are the members of the group that it is in, by name, and GroupName is what the group is called.
-	Group     []string
-	GroupName string
+	Group     []string `json:"group,omitempty"`
+	GroupName string   `json:"groupName,omitempty"`
 	// Follows is the id of the data of the leader that it hears from, if its group has a majority.
-	Follows string
+	Follows string `json:"follows,omitempty"`
 	// Addresses reports that it lets members into its group that have an address there, and no name. A member of an earlier version does not.
-	Addresses bool
+	Addresses bool `json:"addresses,omitempty"`
+	// Full reports that its volume has no room for what a leader writes.
+	Full bool `json:"full,omitempty"`
 }
 
 // ByName reports whether a group takes names only, because a member of an earlier version is in it.

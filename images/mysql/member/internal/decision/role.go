@@ -3,6 +3,7 @@
 package decision
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -99,6 +100,19 @@ func (l Look) Witnessed(others map[string]Member) bool {
 		}
 	}
 	return 2*n > len(l.Group)
+}
+
+// Roomier is the id of the data of a member that can lead in place of this one, whose volume is full: one that hears from it, and has room. It is
+// "" without one.
+func (l Look) Roomier(others map[string]Member) string {
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		o := others[name]
+		is := func(p Peer) bool { return p.Server == o.Server && p.State == Online }
+		if !o.Full && o.Follows == l.Server && slices.ContainsFunc(l.Group, is) {
+			return o.Server
+		}
+	}
+	return ""
 }
 
 // Silent are the members of the group that this member does not hear from.

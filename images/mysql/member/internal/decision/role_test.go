@@ -52,6 +52,31 @@ func TestWitnessed(t *testing.T) {
 	}
 }
 
+// TestRoomier: a leader with a full volume hands over, unless that helps nobody.
+func TestRoomier(t *testing.T) {
+	leads := seen(Online, Primary, Online)
+	away := seen(Online, Primary, Unreachable)
+	cases := map[string]struct {
+		reason string
+		look   Look
+		other  Member
+		want   string
+	}{
+		"Room":     {"The other one can write.", leads, Member{Server: "2", Follows: "1"}, "2"},
+		"Full":     {"Volumes of the same size fill together.", leads, Member{Server: "2", Follows: "1", Full: true}, ""},
+		"Follows":  {"It follows another one, and this one is no leader any more.", leads, Member{Server: "2", Follows: "3"}, ""},
+		"Away":     {"The group does not hear from it.", away, Member{Server: "2", Follows: "1"}, ""},
+		"Stranger": {"It is in no group with this one.", leads, Member{Server: "3", Follows: "1"}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.look.Roomier(map[string]Member{"b": tc.other}); got != tc.want {
+				t.Errorf("%s Want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 func TestStand(t *testing.T) {
 	elected := seen(Online, Primary, Online, Online)
 	elected.ReadOnly = true

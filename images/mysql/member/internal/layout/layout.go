@@ -65,6 +65,9 @@ const Scratch = mysqlmember.FolderVolume + "/scratch"
 // nothing else.
 func Verification(b mysqlmember.Backup) string { return "verification/" + b.Stanza }
 
+// Archived is the object with the transactions that the archive of a stanza had last. What is lost at its end, log and index, leaves no other trace.
+func Archived(stanza string) string { return "archived/" + stanza }
+
 // RestorePoints is the object with the restore points of all stanzas.
 const RestorePoints = "restore-points"
 

@@ -25,7 +25,7 @@ func (s *Server) Look(ctx context.Context) (decision.Look, error) {
 		}
 		l.Received = received.String
 		rows, err := c.QueryContext(ctx, `SELECT m.MEMBER_ID, m.MEMBER_HOST, m.MEMBER_STATE, m.MEMBER_ROLE, m.MEMBER_VERSION,
-			COALESCE(s.COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE, 0)
+			COALESCE(s.COUNT_TRANSACTIONS_IN_QUEUE + s.COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE, 0)
 			FROM performance_schema.replication_group_members m LEFT JOIN performance_schema.replication_group_member_stats s USING (MEMBER_ID)`)
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (s *Server) Begin(ctx context.Context, group string) error {
 // Weights by which a group elects its leader: the usual one, and one for a member that should not lead while another one can.
 const (
 	WeightUsual = 50
-	WeightLast  = 0
+	WeightLast  = 1
 )
 
 // Weigh this member against others in elections.

@@ -18,7 +18,6 @@ import (
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/web"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
-	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
 // limit of one answer. The proof of a majority is part of it.
@@ -32,17 +31,10 @@ const (
 
 // An answer of a member.
 type answer struct {
+	decision.Member
+
 	// Scope of the member: its name alone could be another generation's.
-	Scope  string         `json:"scope"`
-	State  decision.State `json:"state"`
-	Proven bool           `json:"proven,omitempty"`
-	Server string         `json:"server,omitempty"`
-	Has    string         `json:"has,omitempty"`
-	Group  []string       `json:"group,omitempty"`
-	// GroupName came later: members of an earlier version do not say it.
-	GroupName string `json:"groupName,omitempty"`
-	Follows   string `json:"follows,omitempty"`
-	Addresses bool   `json:"addresses,omitempty"`
+	Scope string `json:"scope"`
 }
 
 // Serve members of the scope with what this one says of itself, with a proof or without one, until the context ends.
@@ -67,9 +59,9 @@ func answers(scope string, own func(context.Context) decision.Member) http.Handl
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
-		m := own(ctx)
+		a := answer{own(ctx), scope}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer{scope, m.State, m.Proven, m.Server, m.Has.String(), m.Group, m.GroupName, m.Follows, m.Addresses})
+		_ = json.NewEncoder(w).Encode(a)
 	}
 }
 
@@ -123,11 +115,5 @@ func ask(ctx context.Context, scope, at, host string) (decision.Member, error) {
 	if err := json.Unmarshal(body, &a); err != nil || code != http.StatusOK || a.Scope != scope {
 		return decision.Member{}, fmt.Errorf("cannot understand what %s answers with status %d: %w", host, code, err)
 	}
-	has, err := gtid.Parse(a.Has)
-	if err != nil {
-		return decision.Member{}, err
-	}
-	return decision.Member{
-		State: a.State, Proven: a.Proven, Server: a.Server, Has: has, Group: a.Group, GroupName: a.GroupName, Follows: a.Follows, Addresses: a.Addresses,
-	}, nil
+	return a.Member, nil
 }

@@ -5,6 +5,7 @@ package repository
 import (
 	"crypto/md5"
 	"encoding/json"
+	"encoding/pem"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -12,19 +13,17 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go/logging"
-
+	"github.com/capstan-dev/capstan/images/member/bucket"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
@@ -39,21 +38,32 @@ type shelf struct {
 	written map[string]time.Time
 	// before a request is answered.
 	before func(method, key string)
+	// wrong is by how much the date of answers is.
+	wrong time.Duration
 }
 
 // newShelf with a Repository of the stanza orders-1 in it.
 func newShelf(t *testing.T) (*shelf, *Repository) {
 	t.Helper()
 	s := &shelf{t: t, objects: map[string]string{}, written: map[string]time.Time{}, before: func(string, string) {}}
-	server := httptest.NewServer(s)
+	server := httptest.NewTLSServer(s)
 	t.Cleanup(server.Close)
-	api := s3.New(s3.Options{
-		BaseEndpoint: aws.String(server.URL), UsePathStyle: true, Region: "x", Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
-		Logger: logging.Nop{}, RetryMaxAttempts: 1,
-		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired, ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	at, err := netip.ParseAddrPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := openBucket(bucket.Connection{
+		Host: at.Addr().String(), Port: strconv.Itoa(int(at.Port())), Region: "x", Bucket: "b", Key: "k", Secret: "s", CA: authority,
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return s, &Repository{
-		place: Place{Path: "/o", Stanza: "orders-1", Scratch: t.TempDir()}, objects: &objects{api, "b", "the bucket"},
+		place: Place{Path: "/o", Stanza: "orders-1", Scratch: t.TempDir()}, objects: objects,
 		read: map[string]readIndex{}, taken: map[entry]manifest{}, seal: &seal{},
 	}
 }
@@ -63,6 +73,7 @@ func tag(content string) string { return fmt.Sprintf(`"%x"`, md5.Sum([]byte(cont
 func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/b"), "/")
 	s.before(r.Method, key)
+	w.Header().Set("Date", time.Now().Add(s.wrong).UTC().Format(http.TimeFormat))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	content, there := s.objects[key]
@@ -70,7 +81,10 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code)
 	}
+	signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	switch {
+	case err != nil, time.Since(signed).Abs() > 15*time.Minute:
+		refuse(http.StatusForbidden, "RequestTimeTooSkewed")
 	case r.Method == http.MethodGet && key == "":
 		s.list(w, r.URL.Query().Get("prefix"), r.URL.Query().Get("delimiter"))
 	case r.Method == http.MethodGet && !there:
@@ -232,5 +246,20 @@ func TestChangeObject(t *testing.T) {
 	found, err := r.ReadObject(t.Context(), "restore-points", &all)
 	if want := []string{"of another before v1", "v1", "of another before v3", "v3"}; err != nil || !found || !slices.Equal(all, want) {
 		t.Errorf("there is %q, want %q: %v", all, want, err)
+	}
+}
+
+// TestWrongDate is about answers that are two hours old, to go by their headers: nobody does.
+func TestWrongDate(t *testing.T) {
+	s, r := newShelf(t)
+	s.wrong = -2 * time.Hour
+	for range 3 {
+		if err := r.WriteObject(t.Context(), "results", "passed"); err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		if found, err := r.ReadObject(t.Context(), "results", &got); !found || err != nil || got != "passed" {
+			t.Fatalf("found %t, %q, %v", found, got, err)
+		}
 	}
 }

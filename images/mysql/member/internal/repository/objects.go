@@ -23,11 +23,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
-	"github.com/aws/smithy-go/logging"
 
 	"github.com/capstan-dev/capstan/images/member/bucket"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/reach"
+	"github.com/capstan-dev/capstan/internal/s3options"
 )
 
 // answered within is how long a server may take until it begins to answer.
@@ -56,13 +56,7 @@ func openBucket(c bucket.Connection) (*objects, error) {
 			TLSClientConfig: config, DialContext: reach.Dial, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 			ResponseHeaderTimeout: answeredWithin, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: parallel,
 		}},
-		Logger: logging.Nop{},
-		// Not all servers know the newer checksums. What matters has one of its own.
-		RequestChecksumCalculation:     aws.RequestChecksumCalculationWhenRequired,
-		ResponseChecksumValidation:     aws.ResponseChecksumValidationWhenRequired,
-		DisableS3ExpressSessionAuth:    aws.Bool(true),
-		DisableMultiRegionAccessPoints: true,
-	})}, nil
+	}, s3options.AnyMake)}, nil
 }
 
 // get an object. It reports whether there is one.

@@ -16,6 +16,9 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	frame "github.com/capstan-dev/capstan/images/member/verification"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/continuity"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/restore"
@@ -34,6 +37,8 @@ type Trial struct {
 	mysqlmember.Verify
 
 	Repository *repository.Repository
+	// Stanza that is verified.
+	Stanza string
 	// Server is how the server over the data is started.
 	Server server.Scratch
 	Log    *slog.Logger
@@ -54,6 +59,11 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	}
 	last := backups[len(backups)-1]
 	p := frame.Passed{Backup: last.Label, ReplayedTo: last.Ended}
+	// Before the logs are listed, so that all that it names must be among them.
+	archived, err := t.archived(ctx)
+	if err != nil {
+		return p, fail(members.VerifyRestore, "the bucket does not say what was archived: %v", err)
+	}
 	logs, err := t.Repository.Logs(ctx)
 	if err != nil {
 		return p, fail(members.VerifyRestore, "the bucket does not say what was archived: %v", err)
@@ -79,8 +89,20 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	if err := t.check(ctx, running); err != nil {
 		return p, frame.Because(ctx, err)
 	}
+	if lost := archived.Minus(result.Set); !lost.Empty() && continuity.Same(archived, result.Set) {
+		return p, incomplete(fmt.Errorf("the archive had %s, and has it no more", lost))
+	}
 	p.Assertions = len(t.Assertions)
 	return p, nil
+}
+
+// archived are the transactions that the archive had when the leader brought something there last.
+func (t Trial) archived(ctx context.Context) (gtid.Set, error) {
+	text := ""
+	if _, err := t.Repository.ReadObject(ctx, layout.Archived(t.Stanza), &text); err != nil {
+		return gtid.Set{}, err
+	}
+	return gtid.Parse(text)
 }
 
 func fail(kind, format string, args ...any) error {

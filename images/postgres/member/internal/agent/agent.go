@@ -42,6 +42,8 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/reinitialize"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/role"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/standby"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/standstill"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/takeover"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrader"
 )
 
@@ -106,8 +108,9 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 	}
 	labeler := &role.Labeler{
 		Pod: c.Pod, Pods: own, Patroni: api, Supervised: func() bool { return supervisor.Child() != nil }, Lock: lock, Reporter: reporter,
-		Holds: func(ctx context.Context) error { return store.Holds(ctx, c.Pod) },
-		Role:  leadership, Manage: manage, Archive: archiveNoted, Fence: fence, Wake: label, Log: log,
+		Holds:    func(ctx context.Context) error { return store.Holds(ctx, c.Pod) },
+		MayServe: (&takeover.Keeper{Names: c.Names, Kube: k, Pods: own, Log: log}).MayServe,
+		Role:     leadership, Manage: manage, Archive: archiveNoted, Fence: fence, Wake: label, Log: log,
 	}
 	watchdog := &Watchdog{
 		patroni: api, supervisor: supervisor, probes: probes, log: log, storage: &volume.Responder{Dir: pgmember.FolderVolume},
@@ -132,6 +135,10 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		loop.Every(nil, (&upgrader.Settler{Names: c.Names, Pods: own, Leads: leads, Log: log}).Once),
 		loop.Every(nil, (&standby.Keeper{Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&reinitialize.Keeper{Member: c.Name, Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
+		loop.Every(nil, (&standstill.Keeper{
+			Member: c.Name, Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Strict: store.Strict,
+			Runs: func() bool { return supervisor.Child() != nil }, Stop: supervisor.StopByHand, Reporter: reporter, Log: log,
+		}).Once),
 		loop.Every(nil, (&importing.Keeper{Names: c.Names, Leads: leads, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&following.Keeper{Pod: c.Pod, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, lock.Watch),

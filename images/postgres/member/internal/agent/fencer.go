@@ -73,7 +73,7 @@ func (f *Fencer) Run(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = f.prepare(ctx)
+			err = f.prepare(ctx, o.Followed)
 		}
 		if left, limited := o.Left(time.Now()); err == nil && limited && left < o.Limit/2 {
 			err = errors.New("too little of the time is left in which the other generation has to take over")
@@ -95,16 +95,16 @@ func (f *Fencer) Run(ctx context.Context) error {
 // announce that this member takes part in the decision about a fence: a generation that would take over asks for it only when all pods
 // have said so. It returns the pause before the next time.
 func (f *Fencer) announce(ctx context.Context) time.Duration {
-	if err := f.pods.Annotate(ctx, members.AnnotationDecides, true); err != nil {
+	if err := errors.Join(f.pods.Annotate(ctx, members.AnnotationDecides, true), f.pods.Annotate(ctx, members.AnnotationYields, true)); err != nil {
 		f.log.Warn("cannot announce that this member decides about fences", "error", err)
 		return announceAgain
 	}
 	return announceEvery
 }
 
-// prepare a stop after which nothing that was acknowledged is lost: as much as possible of what a stop takes is done before. The
-// error is what blocks it.
-func (f *Fencer) prepare(ctx context.Context) error {
+// prepare a stop after which nothing that was acknowledged is lost: as much as possible of what a stop takes is done before. A copy that
+// follows has to be close behind. The error is what blocks it.
+func (f *Fencer) prepare(ctx context.Context, followed bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	list, err := f.pods.List(ctx)
@@ -126,22 +126,25 @@ func (f *Fencer) prepare(ctx context.Context) error {
 			return fmt.Errorf("%s has not read yet that no member may be promoted", p.Name)
 		}
 	}
-	if err := checkFollower(ctx); err != nil {
+	if err := checkFollower(ctx, followed); err != nil {
 		return err
 	}
 	// The checkpoint of the stop has little to write then. It may take so long that the copy is lost meanwhile.
 	if err := managed.Checkpoint(ctx, pgmember.FolderSocket); err != nil {
 		return err
 	}
-	if err := checkFollower(ctx); err != nil {
+	if err := checkFollower(ctx, followed); err != nil {
 		return err
 	}
 	f.log.Info(bouncer.PauseAll(ctx, f.kube, f.names))
 	return nil
 }
 
-// checkFollower returns why the copy does not get everything that the leader wrote.
-func checkFollower(ctx context.Context) error {
+// checkFollower returns why the copy, if there has to be one, does not get everything that the leader wrote.
+func checkFollower(ctx context.Context, followed bool) error {
+	if !followed {
+		return nil
+	}
 	follows, lag, err := managed.Streams(ctx, pgmember.FolderSocket, members.FollowerSlot)
 	switch {
 	case err != nil:

@@ -45,7 +45,7 @@ type Supervisor struct {
 
 	// child is the Patroni that runs, if one does. Only Run writes it.
 	child atomic.Pointer[process.Child]
-	// fenced is the Patroni that was stopped for a fence. Only the Fencer writes it, by StopForFence.
+	// fenced is the Patroni that was stopped for a fence. Only StopForFence writes it.
 	fenced atomic.Pointer[process.Child]
 }
 
@@ -130,6 +130,14 @@ func (s *Supervisor) StopForFence(child *process.Child) error {
 		return err
 	}
 	<-child.Done() // the Watchdog ends one that hangs
+	return nil
+}
+
+// StopByHand stops the Patroni that runs, if one does, because a person requests that this member stops.
+func (s *Supervisor) StopByHand() error {
+	if child := s.Child(); child != nil {
+		return s.StopForFence(child)
+	}
 	return nil
 }
 

@@ -12,10 +12,10 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/points"
 	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/points"
 )
 
 const (
@@ -42,6 +42,7 @@ type Keeper struct {
 	continuity continuity
 	records    records
 	points     points.Points
+	marker     marker
 	// last error that was logged.
 	last string
 }
@@ -97,11 +98,19 @@ func (k *Keeper) once(ctx context.Context) {
 	k.inventory.ask(ctx, s, k.Leads(), err)
 	k.records.read(ctx, s, k.Leads(), k.inventory.facts.Unread == "", k.Log)
 	if k.Leads() {
-		k.points.Name(ctx, k.Log, s, k.inventory.facts)
+		k.name(ctx, s)
 	} else {
 		k.points = points.Points{}
 	}
 	k.write(s, err)
+}
+
+// name the moment, if that is requested.
+func (k *Keeper) name(ctx context.Context, s pgmember.Backup) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	k.points.Name(ctx, k.Log, points.Request{Path: s.Path, Stanza: s.Stanza, Name: s.RestorePoint, Facts: k.inventory.facts},
+		pointsOf{s}, &k.marker)
 }
 
 // write how backups are to the report.

@@ -39,6 +39,9 @@ type config struct {
 	Withdraw bool   `json:"capstan_fence_withdraw"`
 	Pause    bool   `json:"pause"`
 	TTL      int    `json:"ttl"`
+	Strict   bool   `json:"synchronous_mode_strict"`
+	// Slots that Patroni keeps. There is one for a copy that follows.
+	Slots map[string]json.RawMessage `json:"slots"`
 }
 
 // config of the scope. It is zero when there is none yet.
@@ -134,6 +137,15 @@ func (c *Client) Holds(ctx context.Context, pod string) error {
 		err = pods.ErrNotHolder
 	}
 	return err
+}
+
+// Strict reports whether commits wait for a standby, even when there is none.
+func (c *Client) Strict(ctx context.Context) (bool, error) {
+	config, err := c.config(ctx)
+	if err != nil {
+		return false, fmt.Errorf("cannot find out whether commits wait for a standby: %w", err)
+	}
+	return config.Strict, nil
 }
 
 // Lifetime is Patroni's ttl: how long the lock lives that its holder does not renew. It is 0 while no member may be promoted, and

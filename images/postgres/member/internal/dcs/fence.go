@@ -99,6 +99,7 @@ func (c *Client) fence(ctx context.Context) (*corev1.ConfigMap, fence.Object, er
 	}
 	o := fence.Object{
 		ID: config.Fence, To: config.To, Limit: time.Duration(config.Seconds) * time.Second, Withdraw: config.Withdraw, Paused: config.Pause,
+		Followed: len(config.Slots[members.FollowerSlot]) > 0,
 	}
 	if text := cm.Annotations[members.AnnotationFence]; text != "" {
 		if err := json.Unmarshal([]byte(text), &o.Record); err != nil {

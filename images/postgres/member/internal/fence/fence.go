@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fence decides which of two generations of a Database takes writes while one is upgraded to the other.
+// Package fence decides which of two generations of a Database takes writes while clients are switched from one to the other.
 //
 // Everything that the decision depends on is one object of the API server, the ConfigMap <scope>-config of the former generation: its
 // configuration, with the fence and the pause that keeps standbys from being promoted, and the record of the decision. Each step is a
@@ -29,8 +29,8 @@ var (
 	ErrWithdrawn = errors.New("the former generation continues")
 	// ErrOpen says that the former generation is not fenced now.
 	ErrOpen = errors.New("the former generation is not fenced")
-	// ErrTaken says that the record is of another upgrade, or cannot be taken for this one any more.
-	ErrTaken = errors.New("another upgrade uses the fence")
+	// ErrTaken says that the record is of another upgrade or restore, or cannot be taken for this one any more.
+	ErrTaken = errors.New("another upgrade or restore uses the fence")
 )
 
 // An Object is what a version of the ConfigMap says about the fence.
@@ -41,6 +41,9 @@ type Object struct {
 	Limit  time.Duration
 	// Withdraw asks that the fence ends, and Paused that no member is promoted.
 	Withdraw, Paused bool
+	// Followed reports that the later generation is a copy that follows the former, and has to have all that it wrote. Otherwise it has other
+	// data.
+	Followed bool
 	// Record of the decision; its zero value when there is none.
 	Record members.FenceRecord
 }
@@ -86,7 +89,7 @@ func (o Object) Lost(id, to string) (why string, lost bool) {
 }
 
 // givenUp is why a fence ends that Capstan asks to end.
-const givenUp = "Capstan gave the upgrade up"
+const givenUp = "Capstan stopped it"
 
 // Settle is what any member of the former generation does about the fence: it holds it for a limited time, and withdraws it when that is
 // over or Capstan asks for it. It reports whether there is anything to write.
@@ -105,7 +108,7 @@ func (o Object) Settle(now time.Time) (Object, bool) {
 	case o.Withdraw:
 		return o.withdraw(givenUp), true
 	case r.State == members.FenceHeld && r.Until != nil && !now.Before(*r.Until):
-		return o.withdraw(fmt.Sprintf("%s did not take over by %s: see the log of the member that upgrades", r.To, r.Until.UTC().Format(time.RFC3339))), true
+		return o.withdraw(fmt.Sprintf("%s did not take over by %s: see the log of its first member", r.To, r.Until.UTC().Format(time.RFC3339))), true
 	case r.State == members.FenceHeld && r.Until != nil, o.To == "", o.Limit <= 0:
 		return o, false
 	}

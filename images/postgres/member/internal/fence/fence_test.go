@@ -54,7 +54,7 @@ func TestSettle(t *testing.T) {
 		"First":           {"It has an end from the first moment on.", asked(""), asked(members.FenceHeld), true, "u1"},
 		"Offered":         {"As one that was offered.", asked(members.FenceOffered), asked(members.FenceHeld), true, "u1"},
 		"Held":            {"The other generation has time.", asked(members.FenceHeld), asked(members.FenceHeld), false, "u1"},
-		"Late":            {"The time is over.", asked(members.FenceHeld, late), open("orders.g2 did not take over by 2026-11-25T12:00:00Z: see the log of the member that upgrades"), true, ""},
+		"Late":            {"The time is over.", asked(members.FenceHeld, late), open("orders.g2 did not take over by 2026-11-25T12:00:00Z: see the log of its first member"), true, ""},
 		"Asked":           {"Capstan asks for the end.", asked(members.FenceHeld, withdraw), open(givenUp), true, ""},
 		"AskedAtOnce":     {"Also when no member knew of the fence before.", asked("", withdraw), open(givenUp), true, ""},
 		"Committed":       {"The other generation serves, whatever is asked.", asked(members.FenceCommitted, withdraw), asked(members.FenceCommitted, withdraw), false, "u1"},

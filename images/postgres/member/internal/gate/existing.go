@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/existing"
 	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
@@ -18,19 +19,15 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 )
 
-const (
-	// existingLimit is how long the repository may take to answer.
-	existingLimit = time.Minute
-	// existingEvery is the time between two requests for the list of backups in the repository.
-	existingEvery = 10 * time.Second
-	// restoreAgain is the pause after a restore that failed.
-	restoreAgain = time.Minute
-)
+// restoreAgain is the pause after a restore that failed.
+const restoreAgain = time.Minute
 
-// existingBackups is what was found out about backups under this name, and when.
+// existingBackups is what was found out about backups under this name, and when a restore failed, with what.
 type existingBackups struct {
-	checked time.Time
-	wait    error
+	existing.Backups
+
+	failed time.Time
+	wait   error
 }
 
 // check what a member with an empty volume has to wait for before it begins without data: an empty Database must not look like
@@ -42,10 +39,7 @@ func (e *existingBackups) check(ctx context.Context, config pgmember.Config, rep
 	if config.Backup == nil || !config.Backup.Enabled || config.Backup.StartEmpty {
 		return nil
 	}
-	if time.Since(e.checked) >= existingEvery {
-		*e = existingBackups{time.Now(), findExisting(ctx, *config.Backup)}
-	}
-	return e.wait
+	return e.Check(ctx, repositoryOf(*config.Backup))
 }
 
 // checkRestore returns what a member has to wait for before it restores, for the first time or once more. What a failed restore
@@ -64,9 +58,9 @@ func (e *existingBackups) checkRestore(from pgmember.Source, message string) err
 		if err := os.Remove(layout.Restored); err == nil {
 			message = notReplayed(from)
 		}
-		*e = existingBackups{time.Now(), &volume.Wait{Reason: members.ReasonRestoreFailed, Message: message}}
+		e.failed, e.wait = time.Now(), &volume.Wait{Reason: members.ReasonRestoreFailed, Message: message}
 	}
-	if time.Since(e.checked) < restoreAgain {
+	if time.Since(e.failed) < restoreAgain {
 		return e.wait
 	}
 	return nil
@@ -85,27 +79,21 @@ func notReplayed(from pgmember.Source) string {
 	return "the backup was restored, and PostgreSQL could not replay what was archived after it: see the log of the pod"
 }
 
-// findExisting returns a Wait when there are backups under the name of the Database, or when that is unknown.
-func findExisting(ctx context.Context, s pgmember.Backup) error {
-	ctx, cancel := context.WithTimeout(ctx, existingLimit)
-	defer cancel()
-	place := pgbackrest.Place(s.Repository)
-	all, err := stanzas(ctx, s)
-	if err != nil {
-		return &volume.Wait{Reason: members.ReasonWaitingForBucket, Message: fmt.Sprintf("it is not known yet whether %s has backups of this name: %v. "+
-			"See the condition BackupFresh, or let the Database begin without regard to them: set spec.backup.onExisting to StartEmpty", place, err)}
-	}
-	latest := pgbackrest.Latest(all)
-	if latest.Name == "" {
-		return nil
-	}
-	from := "a Database with spec.from.backup of them"
+// repositoryOf backups under the name of the Database.
+func repositoryOf(s pgmember.Backup) existing.Repository {
+	r := existing.Repository{Place: pgbackrest.Place(s.Repository), Instead: existing.FromBackup}
 	if s.Repository != "" {
-		from = "another Database with spec.from.database of this one"
+		r.Instead = "another Database with spec.from.database of this one"
 	}
-	return &volume.Wait{Reason: members.ReasonBackupsExist, Message: fmt.Sprintf("%s has backups of a Database of this name, stanza %s, the last of %s, and no "+
-		"volume of its data is here. Bring its volumes back, or make %s, or let this one begin empty beside them: "+
-		"set spec.backup.onExisting to StartEmpty", place, latest.Name, latest.Ended().Format(time.RFC3339), from)}
+	r.Last = func(ctx context.Context) (existing.Backup, error) {
+		all, err := stanzas(ctx, s)
+		if err != nil {
+			return existing.Backup{}, err
+		}
+		last := pgbackrest.Latest(all)
+		return existing.Backup{Stanza: last.Name, Ended: last.Ended()}, nil
+	}
+	return r
 }
 
 // stanzas of the repository that this Database keeps its backups in.

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/standstill"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrader"
 )
 
@@ -65,6 +66,11 @@ func (g *Gate) Check(ctx context.Context) error {
 		return err
 	}
 	if err := g.checkFence(ctx); err != nil {
+		return err
+	}
+	if err := standstill.Check(g.Names.Name); err != nil {
+		g.stopForFence(ctx) // a Patroni that ended by itself may have left PostgreSQL behind
+		g.Label.Call()
 		return err
 	}
 	if _, running := postmaster.Find(pgmember.FolderData); running {

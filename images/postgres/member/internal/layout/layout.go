@@ -9,7 +9,9 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
@@ -37,6 +39,8 @@ const (
 	Mark = pgmember.FolderVolume + "/capstan.json"
 	// Reinitialized is the last request to copy this member again, and what became of it.
 	Reinitialized = pgmember.FolderVolume + "/reinitialized.json"
+	// Stopped is the last request to stop this member, and what became of it.
+	Stopped = pgmember.FolderVolume + "/fence.json"
 	// Socket is where the running member receives notes from the programs that Patroni and PostgreSQL call.
 	Socket = pgmember.FolderPrivate + "/member.sock"
 )
@@ -112,6 +116,12 @@ func ReadConfig() (pgmember.Config, error) {
 // may have been on the node that was lost.
 func (m Names) Address(port int) string {
 	return net.JoinHostPort(m.IP, strconv.Itoa(port))
+}
+
+// PodHost is the name of a pod of this Database, of any generation, which its certificate is for.
+func (m Names) PodHost(pod string) string {
+	database, _, _ := strings.Cut(m.Database, ".")
+	return pod + "." + members.ServicePods(database) + "." + m.Namespace + ".svc"
 }
 
 // Environment is what Patroni has to know of this member beyond its configuration, which is the same for all members.

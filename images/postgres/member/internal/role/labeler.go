@@ -51,7 +51,9 @@ type Labeler struct {
 	Supervised func() bool
 	Lock       *LockKeeper
 	// Holds checks that this member holds the leader's lock at this moment.
-	Holds    pods.Holds
+	Holds pods.Holds
+	// MayServe reports whether this generation may have clients, which depends on another one while a restore fills this one.
+	MayServe func(ctx context.Context) (bool, error)
 	Reporter *report.Reporter
 	Role     *Leadership
 	// Manage and Archive are called when this member becomes the leader or no longer is, and Fence while Patroni is paused.
@@ -126,6 +128,19 @@ func (l *Labeler) Once(ctx context.Context) time.Duration {
 	if l.Role.leads.Swap(leads) != leads {
 		l.Manage.Call()
 		l.Archive.Call()
+	}
+	if role == members.RoleLeader {
+		may, err := l.MayServe(ctx)
+		if err != nil {
+			if !l.failing {
+				l.Log.Warn("cannot find out whether this generation may have clients, trying on", "error", err)
+			}
+			l.failing = true
+			return retryEvery // the label stays as it is
+		}
+		if !may {
+			role, pause = "", retryEvery
+		}
 	}
 	// It keeps the label for the next leader to take.
 	l.demoted = l.demoted.next(handedOver(role, l.label.role, s), at)

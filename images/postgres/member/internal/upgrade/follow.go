@@ -50,15 +50,18 @@ func run(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// conninfo of the leader at an address.
-func conninfo(address string) string {
-	return fmt.Sprintf("host=%s port=%d user=%s dbname=replication application_name=%s sslmode=verify-ca sslcert=%s sslkey=%s sslrootcert=%s "+
-		"connect_timeout=5 tcp_user_timeout=10000 keepalives_idle=10 keepalives_interval=5 keepalives_count=3", address, pgmember.PortPostgres, pgmember.RoleReplication, members.FollowerSlot,
+// A Leader is where the copy gets its data: a pod by the name in its certificate, and by its address, so that it needs no DNS.
+type Leader struct{ Host, Address string }
+
+// conninfo of a leader. Other pods have certificates of the same authority, so the name is checked as well.
+func conninfo(l Leader) string {
+	return fmt.Sprintf("host=%s hostaddr=%s port=%d user=%s dbname=replication application_name=%s sslmode=verify-full sslcert=%s sslkey=%s sslrootcert=%s "+
+		"connect_timeout=5 tcp_user_timeout=10000 keepalives_idle=10 keepalives_interval=5 keepalives_count=3", l.Host, l.Address, pgmember.PortPostgres, pgmember.RoleReplication, members.FollowerSlot,
 		filepath.Join(pgmember.FolderTLS, "members.crt"), filepath.Join(pgmember.FolderTLS, "members.key"), filepath.Join(pgmember.FolderTLS, "server-ca.crt"))
 }
 
-// Copy the data of the leader at an address, in place of what an earlier try left.
-func (j *Job) Copy(ctx context.Context, address string) error {
+// Copy the data of a leader, in place of what an earlier try left.
+func (j *Job) Copy(ctx context.Context, leader Leader) error {
 	j.Stop()
 	j.source = ""
 	if err := Discard(); err != nil {
@@ -67,7 +70,7 @@ func (j *Job) Copy(ctx context.Context, address string) error {
 	if err := durable.Folders(layout.UpgradeWork); err != nil {
 		return err
 	}
-	err := run(ctx, j.before("pg_basebackup"), "--dbname="+conninfo(address), "--pgdata="+layout.UpgradeCopy,
+	err := run(ctx, j.before("pg_basebackup"), "--dbname="+conninfo(leader), "--pgdata="+layout.UpgradeCopy,
 		"--wal-method=stream", "--slot="+members.FollowerSlot, "--checkpoint=fast", "--no-password")
 	if err != nil {
 		return fmt.Errorf("cannot copy the data: %w", err)
@@ -96,11 +99,11 @@ func (j *Job) settings(control Control, source string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Follow the leader at an address, or without one the leader it followed before. It returns when the copy's server answers.
-func (j *Job) Follow(ctx context.Context, address string) error {
+// Follow a leader, or without one the leader it followed before. It returns when the copy's server answers.
+func (j *Job) Follow(ctx context.Context, leader Leader) error {
 	running := j.running()
-	source := conninfo(address)
-	if address != "" && (source != j.source || !running) {
+	source := conninfo(leader)
+	if leader.Address != "" && (source != j.source || !running) {
 		control, err := j.Control(ctx)
 		if err != nil {
 			return err

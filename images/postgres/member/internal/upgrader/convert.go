@@ -83,7 +83,7 @@ func (u *Upgrader) waitForStop(ctx context.Context, w pgmember.Upgrade, s upgrad
 			return nil, u.report(ctx, s, members.UpgradeReady, "")
 		}
 		if err == nil {
-			var leader string
+			var leader upgrade.Leader
 			var end *members.FenceReport
 			leader, end, err = u.from.stopped(ctx, w.ID)
 			// A copy that was just started has to replay what it has, and a leader does not stop before it follows.

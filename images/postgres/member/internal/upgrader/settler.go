@@ -143,7 +143,7 @@ func (s *Settler) settle(ctx context.Context) error {
 
 // reportSettling once a member is the leader on the data, unless the pod has it already.
 func (s *Settler) reportSettling(ctx context.Context, r members.UpgradeReport, list []pods.Pod) error {
-	if leaderOf(list) == "" {
+	if leaderOf(list).Name == "" {
 		return nil
 	}
 	if u := s.Pods.Own(list).Upgrade; u != nil && *u == r {
@@ -182,7 +182,9 @@ func (s *Settler) complete(ctx context.Context) (string, error) {
 // vacuum are the arguments that compute statistics: rough ones first, so that no table is without for long. From 18 on pg_upgrade
 // brings statistics along, except those that users defined.
 func vacuum(major string) []string {
-	args := []string{"--host=" + pgmember.FolderSocket, "--username=" + pgmember.RoleSuperuser, "--no-password", "--all", "--analyze-in-stages", "--jobs=2"}
+	args := []string{"--host=" + pgmember.FolderSocket, "--username=" + pgmember.RoleSuperuser, "--no-password", "--all", "--analyze-in-stages", "--jobs=2",
+		// Statistics do not wait for a standby, as commits of clients may.
+		"--maintenance-db=dbname=postgres options='-c synchronous_commit=local'"}
 	if major >= "18" {
 		args = append(args, "--missing-stats-only")
 	}

@@ -76,7 +76,7 @@ func (u *Upgrader) Advance(ctx context.Context, w pgmember.Upgrade, empty bool) 
 	}
 	if u.job == nil {
 		u.job = &upgrade.Job{From: w.From, To: u.Names.Version}
-		u.from = former{pods.New(u.Kube, u.Names.Namespace, u.Names.Pod, w.Database), dcs.New(u.Kube, u.Names.Namespace, w.Scope)}
+		u.from = former{pods.New(u.Kube, u.Names.Namespace, u.Names.Pod, w.Database), dcs.New(u.Kube, u.Names.Namespace, w.Scope), u.Names.PodHost}
 	}
 	programs := []string{}
 	for _, name := range []string{"postgres", "pg_controldata", "pg_basebackup"} {
@@ -224,7 +224,7 @@ func (u *Upgrader) copy(ctx context.Context, s upgrade.State) error {
 	if err != nil {
 		return err
 	}
-	if leader == "" {
+	if leader.Address == "" {
 		return u.report(ctx, s, members.UpgradeCopying, "the generation to upgrade has no leader: see its condition Available")
 	}
 	u.tried = time.Now()
@@ -252,7 +252,7 @@ func (u *Upgrader) follow(ctx context.Context, w pgmember.Upgrade, s upgrade.Sta
 		return err
 	}
 	why := "the copy does not hear from the leader"
-	if leader != "" {
+	if leader.Address != "" {
 		if err := u.job.Follow(ctx, leader); err != nil {
 			why = "the copy does not follow: " + err.Error()
 		}
@@ -270,7 +270,7 @@ func (u *Upgrader) follow(ctx context.Context, w pgmember.Upgrade, s upgrade.Sta
 	}
 	now := time.Now()
 	switch {
-	case leader == "":
+	case leader.Address == "":
 		u.heard = now
 	case now.Sub(u.heard) > strayLimit:
 		// It needs something that is there no longer, or has something that the leader never had.
@@ -335,32 +335,42 @@ func phaseOf(s upgrade.State) string {
 type former struct {
 	pods *pods.Client
 	dcs  *dcs.Client
+	// podHost is the name of a pod in the certificates of members.
+	podHost func(pod string) string
 }
 
-// leader returns the address of the pod that is the leader, or nothing.
-func (f former) leader(ctx context.Context) (string, error) {
+// leader returns the pod that is the leader, or nothing.
+func (f former) leader(ctx context.Context) (upgrade.Leader, error) {
 	list, err := f.pods.List(ctx)
-	return leaderOf(list), err
+	return f.at(leaderOf(list)), err
 }
 
-// leaderOf pods returns the address of the one that is the leader, or nothing.
-func leaderOf(list []pods.Pod) string {
+// at returns where a pod is reached; nothing without one.
+func (f former) at(p pods.Pod) upgrade.Leader {
+	if p.IP == "" {
+		return upgrade.Leader{}
+	}
+	return upgrade.Leader{Host: f.podHost(p.Name), Address: p.IP}
+}
+
+// leaderOf pods returns the one that is the leader; the zero value without one.
+func leaderOf(list []pods.Pod) pods.Pod {
 	for _, p := range list {
 		if p.Role == members.RoleLeader && !p.Stopping {
-			return p.IP
+			return p
 		}
 	}
-	return ""
+	return pods.Pod{}
 }
 
-// stopped returns the address of the pod that is the leader, and where the leader stopped for a fence, once it has stopped and no
-// other member is the leader.
-func (f former) stopped(ctx context.Context, id string) (leader string, end *members.FenceReport, err error) {
+// stopped returns the pod that is the leader, and where the leader stopped for a fence, once it has stopped and no other member is the
+// leader.
+func (f former) stopped(ctx context.Context, id string) (leader upgrade.Leader, end *members.FenceReport, err error) {
 	list, err := f.pods.List(ctx)
 	if err != nil {
-		return "", nil, err
+		return upgrade.Leader{}, nil, err
 	}
-	leader = leaderOf(list)
+	leader = f.at(leaderOf(list))
 	for _, p := range list {
 		if p.Fenced == nil || p.Fenced.ID != id {
 			continue

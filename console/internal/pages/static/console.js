@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+'use strict';
+
+// What changes by itself: the server sends a part of the page whenever it differs. What a person opened or is at stays so.
+const live = document.querySelector('[data-live]');
+if (live) {
+  const state = document.getElementById('state');
+  const source = new EventSource(live.dataset.live);
+  source.addEventListener('part', (event) => {
+    const open = [...live.querySelectorAll('details[open][id]')].map((d) => d.id);
+    const at = document.activeElement && live.contains(document.activeElement) ? document.activeElement.id : '';
+    live.innerHTML = event.data;
+    open.forEach((id) => { const d = document.getElementById(id); if (d) d.open = true; });
+    if (at) { const e = document.getElementById(at); if (e) e.focus(); }
+  });
+  source.addEventListener('open', () => { state.textContent = 'live'; });
+  source.addEventListener('error', () => { state.textContent = 'not live: connecting again'; });
+  source.addEventListener('ended', () => { source.close(); state.textContent = 'not live: log in again'; });
+}
+
+// What a person types stays in this tab until it was applied, also when the login ends meanwhile. It belongs to one user.
+const drafts = 'draft ';
+const user = document.body.dataset.user || '';
+const key = (path) => drafts + user + ' ' + path;
+if (document.body.dataset.done) sessionStorage.removeItem(key(document.body.dataset.done));
+if (document.body.dataset.out) Object.keys(sessionStorage).filter((k) => k.startsWith(drafts)).forEach((k) => sessionStorage.removeItem(k));
+const form = document.querySelector('form[data-draft]');
+if (form) {
+  const here = key(location.pathname);
+  const fields = () => [...form.elements].filter((e) => e.name && e.name !== 'csrf' && e.type !== 'submit');
+  const keep = () => {
+    const values = {};
+    fields().forEach((e) => { values[e.name] = e.value; });
+    try { sessionStorage.setItem(here, JSON.stringify(values)); } catch { /* the storage is full: the page still has it */ }
+  };
+  const kept = sessionStorage.getItem(here);
+  if (kept && form.dataset.draft === 'new') {
+    const values = JSON.parse(kept);
+    fields().forEach((e) => { if (e.name in values) e.value = values[e.name]; });
+    document.getElementById('restored').hidden = false;
+  }
+  if (form.dataset.draft !== 'new') keep();
+  form.addEventListener('input', keep);
+  const forget = document.getElementById('forget');
+  if (forget) forget.addEventListener('click', () => { sessionStorage.removeItem(here); location.reload(); });
+}
+
+// The slider of a restore writes a time, which can be typed as well.
+const slider = document.querySelector('input[data-for]');
+if (slider) {
+  const text = document.getElementById(slider.dataset.for);
+  const words = () => new Date(slider.valueAsNumber * 1000).toISOString().replace('.000Z', 'Z');
+  slider.addEventListener('input', () => { text.value = words(); slider.setAttribute('aria-valuetext', words()); });
+}

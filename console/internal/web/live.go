@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-dev/capstan/console/internal/kube"
+	"github.com/capstan-dev/capstan/console/internal/pages"
+)
+
+// Times of a page that is live.
+const (
+	// settle is how long changes are collected before the page follows them.
+	settle = 300 * time.Millisecond
+	// refresh is how often a page is made again although no watch reported anything: events and ages of backups are not watched.
+	refresh = 10 * time.Second
+	// poll is how often that is where a watch is not possible.
+	poll = 3 * time.Second
+	// write is how long a browser may take to read.
+	write = 10 * time.Second
+)
+
+var errBusy = &kube.Problem{Title: "Too many pages are live", Detail: "Close some, or load this page again later.", Status: http.StatusServiceUnavailable}
+
+func (s *Server) listLive(c *call) error {
+	resources := make([]schema.GroupVersionResource, 0, len(kube.Kinds))
+	for _, k := range kube.Kinds {
+		resources = append(resources, k.GroupVersionResource)
+	}
+
+	return s.stream(c, "tables", resources, func(ctx context.Context) (any, error) { return s.tables(ctx, c) })
+}
+
+func (s *Server) objectLive(c *call) error {
+	return s.stream(c, "detail", []schema.GroupVersionResource{c.kind.GroupVersionResource}, func(ctx context.Context) (any, error) {
+		page, _, err := s.detail(ctx, c)
+
+		return page, err
+	})
+}
+
+// stream a part of a page whenever it differs, with the rights of its user, until the login ends.
+func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResource, look func(context.Context) (any, error)) error {
+	page := part
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return errBusy
+	}
+	ctx, cancel := context.WithDeadline(c.r.Context(), c.session.Expires)
+	defer cancel()
+	stop := context.AfterFunc(s.over, cancel)
+	defer stop()
+
+	changed := make(chan struct{}, 1)
+	every := refresh
+	for _, r := range watched {
+		if !c.follow(ctx, r, changed) {
+			every = poll
+		}
+	}
+	out := newStream(c.w)
+	timer, soon := time.NewTimer(0), true
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if c.r.Context().Err() == nil && s.over.Err() == nil {
+				_ = out.send("ended", []byte("-"))
+			}
+
+			return nil
+		case <-changed:
+			// A page waits no longer because more changes follow.
+			if !soon {
+				timer.Reset(settle)
+				soon = true
+			}
+
+			continue
+		case <-timer.C:
+			timer.Reset(every)
+			soon = false
+		}
+		part = page
+		data, err := look(ctx)
+		if ctx.Err() != nil {
+			continue
+		}
+		if kube.Ended(err) {
+			_ = out.send("ended", []byte("-"))
+
+			return nil
+		}
+		if err != nil {
+			data, part = problemOf(err), "problem"
+		}
+		html, err := pages.Render(part, data)
+		if err != nil {
+			s.Log.Error("cannot render", "part", part, "error", err)
+
+			return nil
+		}
+		if out.show(html) != nil {
+			return nil // The browser is gone.
+		}
+	}
+}
+
+// A stream of events to a browser.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	last    []byte
+}
+
+func newStream(w http.ResponseWriter) *stream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	control := http.NewResponseController(w)
+	// The timeout of requests is not for one that lasts.
+	_ = control.SetReadDeadline(time.Time{})
+
+	return &stream{w: w, control: control}
+}
+
+// show a part of the page when it differs from the last one. Else a line that browsers skip finds out whether this one is still there.
+func (s *stream) show(html []byte) error {
+	if bytes.Equal(html, s.last) {
+		return s.write([]byte(":\n\n"))
+	}
+	s.last = html
+
+	return s.send("part", html)
+}
+
+func (s *stream) send(event string, data []byte) error {
+	var out bytes.Buffer
+	out.WriteString("event: " + event + "\n")
+	for line := range bytes.Lines(data) {
+		out.WriteString("data: ")
+		out.Write(bytes.TrimRight(line, "\r\n"))
+		out.WriteByte('\n')
+	}
+	out.WriteByte('\n')
+
+	return s.write(out.Bytes())
+}
+
+func (s *stream) write(data []byte) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(write))
+	if _, err := s.w.Write(data); err != nil {
+		return err //nolint:wrapcheck // The browser is gone: no page shows it.
+	}
+
+	return s.control.Flush() //nolint:wrapcheck // The same.
+}
+
+// follow changes of objects. It is false where the user may not watch them.
+func (c *call) follow(ctx context.Context, r schema.GroupVersionResource, changed chan<- struct{}) bool {
+	w, err := c.client.Watch(ctx, r, c.namespace, c.name)
+	if err != nil {
+		return false
+	}
+	context.AfterFunc(ctx, w.Stop)
+	go func() {
+		for range w.ResultChan() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}()
+
+	return true
+}
