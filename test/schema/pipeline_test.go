@@ -141,7 +141,7 @@ func TestPipelines(t *testing.T) {
 	config(700000, 100000)(large)
 	all["PipelineOfLargeFiles"] = refused{
 		reason: "A ConfigMap has a limit.", object: large,
-		want: []string{"spec.config.files: Invalid value: must hold at most 786432 bytes in total: move larger files into the image or a volume"},
+		want: []string{"spec.config: Invalid value: must hold at most 786432 bytes in total: move larger files into the image or a volume"},
 	}
 	a.refuses(t, pipelineXRD, all)
 }
