@@ -15,6 +15,8 @@ var (
 	Experiment []byte
 	//go:embed training/definition.yaml
 	Training []byte
+	//go:embed pipeline/definition.yaml
+	Pipeline []byte
 	//go:embed preview/definition.yaml
 	Preview []byte
 )
@@ -26,6 +28,8 @@ var (
 	AlgorithmForm []byte
 	//go:embed database/form.json
 	DatabaseForm []byte
+	//go:embed pipeline/form.json
+	PipelineForm []byte
 	//go:embed training/form.json
 	TrainingForm []byte
 )

@@ -37,6 +37,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/prometheus"
 	"github.com/capstan-dev/capstan/provider/internal/s3"
 	"github.com/capstan-dev/capstan/provider/internal/signals"
+	"github.com/capstan-dev/capstan/provider/jobhistory"
 	"github.com/capstan-dev/capstan/provider/modelalias"
 	"github.com/capstan-dev/capstan/provider/modelversion"
 	"github.com/capstan-dev/capstan/provider/providerconfig"
@@ -75,6 +76,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard, board *signals.Board, rece
 		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics, board),
 		observev1alpha1.AutoscalerGroupVersionKind:       autoscaler.Setup,
 		observev1alpha1.HookGroupVersionKind:             hook.Setup(guard),
+		observev1alpha1.JobHistoryGroupVersionKind:       jobhistory.Setup(guard),
 		observev1alpha1.RunGroupVersionKind:              run.Setup(guard),
 		observev1alpha1.TopologyGroupVersionKind:         topology.Setup(board),
 		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),

@@ -17,6 +17,7 @@ var (
 	DatabaseGroupVersionKind                = GroupVersion.WithKind("Database")
 	ExperimentGroupVersionKind              = GroupVersion.WithKind("Experiment")
 	TrainingGroupVersionKind                = GroupVersion.WithKind("Training")
+	PipelineGroupVersionKind                = GroupVersion.WithKind("Pipeline")
 	PreviewGroupVersionKind                 = GroupVersion.WithKind("Preview")
 	ProviderConfigGroupVersionKind          = GroupVersion.WithKind("ProviderConfig")
 	ClusterProviderConfigGroupVersionKind   = GroupVersion.WithKind("ClusterProviderConfig")
@@ -31,6 +32,7 @@ var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&Database{}, &DatabaseList{},
 		&Experiment{}, &ExperimentList{},
 		&Training{}, &TrainingList{},
+		&Pipeline{}, &PipelineList{},
 		&Preview{}, &PreviewList{},
 		&ProviderConfig{}, &ProviderConfigList{},
 		&ClusterProviderConfig{}, &ClusterProviderConfigList{},

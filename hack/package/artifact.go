@@ -44,6 +44,7 @@ func artifacts() []artifact {
 		{Name: "companion", Program: "./images/companion"},
 		{Name: consoleName, Program: "./console"},
 		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
+		{Name: "demo-pipeline", Program: "./images/demo-pipeline"},
 		{Name: "demo-training", Program: "./images/demo-training"},
 		{Name: "postgres", Program: "./images/postgres/member", Member: true},
 		{Name: "mysql", Program: "./images/mysql/member", Member: true},

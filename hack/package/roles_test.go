@@ -19,6 +19,7 @@ var notWritten = map[string]string{
 	"autoscalers.observe.capstan.dev":    "composed by an Algorithm",
 	"clusterproviderconfigs.capstan.dev": "serves all namespaces, so that the platform team writes it",
 	"hooks.observe.capstan.dev":          "composed by an Algorithm",
+	"jobhistories.observe.capstan.dev":   "composed by a Pipeline",
 	"providerconfigusages.capstan.dev":   "written by the provider",
 	"runs.observe.capstan.dev":           "composed by a Training",
 	"topologies.observe.capstan.dev":     "composed by a Database",

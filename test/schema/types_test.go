@@ -34,12 +34,14 @@ func types() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		algorithmXRD:  reflect.TypeFor[v1alpha1.Algorithm](),
 		databaseXRD:   reflect.TypeFor[v1alpha1.Database](),
+		pipelineXRD:   reflect.TypeFor[v1alpha1.Pipeline](),
 		trainingXRD:   reflect.TypeFor[v1alpha1.Training](),
 		previewXRD:    reflect.TypeFor[v1alpha1.Preview](),
 		experimentXRD: reflect.TypeFor[v1alpha1.Experiment](),
 		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
 		"package/provider/crds/observe.capstan.dev_autoscalers.yaml":       reflect.TypeFor[observe.Autoscaler](),
 		"package/provider/crds/observe.capstan.dev_hooks.yaml":             reflect.TypeFor[observe.Hook](),
+		"package/provider/crds/observe.capstan.dev_jobhistories.yaml":      reflect.TypeFor[observe.JobHistory](),
 		"package/provider/crds/observe.capstan.dev_runs.yaml":              reflect.TypeFor[observe.Run](),
 		"package/provider/crds/observe.capstan.dev_topologies.yaml":        reflect.TypeFor[observe.Topology](),
 		"package/provider/crds/storage.capstan.dev_volumeclaims.yaml":      reflect.TypeFor[storage.VolumeClaim](),
@@ -117,6 +119,7 @@ func paths(path string, typ reflect.Type) []string {
 // TestRoundTrip shows that nothing that is stored is lost on its way through the Go type.
 func TestRoundTrip(t *testing.T) {
 	roundTrip(t, "algorithm", algorithmXRD, func() any { return &v1alpha1.Algorithm{} })
+	roundTrip(t, "pipeline", pipelineXRD, func() any { return &v1alpha1.Pipeline{} })
 	roundTrip(t, "training", trainingXRD, func() any { return &v1alpha1.Training{} })
 	roundTrip(t, "preview", previewXRD, func() any { return &v1alpha1.Preview{} })
 	roundTrip(t, "experiment", experimentXRD, func() any { return &v1alpha1.Experiment{} })
