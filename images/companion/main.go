@@ -21,6 +21,11 @@
 //	companion install --to=/capstan/bin
 //	companion crew -- python train.py
 //
+// It is the first process of the pods of a stream with Apache Flink, too:
+//
+//	companion flink jobmanager
+//	companion flink taskmanager
+//
 // And for people and pipelines it prints a model's digest:
 //
 //	companion digest ./model
@@ -50,6 +55,7 @@ type cli struct {
 	WarmUp  warmUpCmd  `cmd:"" help:"Send requests to a server until it is warm, and report whether it is."       name:"warm-up"`
 	Hold    holdCmd    `cmd:"" help:"Hold requests for an Algorithm that is asleep, and wake it."`
 	Crew    crewCmd    `cmd:"" help:"Run the ranks of a training in this pod, together with those in other pods."`
+	Flink   flinkCmd   `cmd:"" help:"Run Flink in this pod of a stream."`
 	Install installCmd `cmd:"" help:"Copy this program into a folder."`
 	Digest  digestCmd  `cmd:"" help:"Print the digest of a model in a folder."`
 

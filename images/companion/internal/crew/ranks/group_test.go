@@ -152,7 +152,7 @@ func TestAProcessThatIsNotBuriedIsLeft(t *testing.T) {
 	if !k.Sweep() {
 		t.Fatal("processes of other tests are left")
 	}
-	status, err := k.start(exec.Command("sleep", "0.2"))
+	status, err := k.Start(exec.Command("sleep", "0.2"))
 	if err != nil {
 		t.Fatal(err)
 	}

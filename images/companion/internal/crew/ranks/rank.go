@@ -66,7 +66,7 @@ func (r *rank) start(keeper *Keeper, cmd *exec.Cmd, to *pass) {
 	}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	status, err := keeper.start(cmd)
+	status, err := keeper.Start(cmd)
 	_ = out.Close()
 	if err != nil {
 		_ = in.Close()

@@ -53,8 +53,8 @@ func (k *Keeper) fork() {
 	}
 }
 
-// start a command. The channel gets its status when it ends.
-func (k *Keeper) start(cmd *exec.Cmd) (<-chan syscall.WaitStatus, error) {
+// Start a command. The channel gets its status when it ends.
+func (k *Keeper) Start(cmd *exec.Cmd) (<-chan syscall.WaitStatus, error) {
 	ended := make(chan syscall.WaitStatus, 1)
 	failed := make(chan error, 1)
 	k.forks <- func() {
