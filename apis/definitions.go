@@ -15,4 +15,6 @@ var (
 	Experiment []byte
 	//go:embed training/definition.yaml
 	Training []byte
+	//go:embed pipeline/definition.yaml
+	Pipeline []byte
 )

@@ -17,6 +17,7 @@ var (
 	DatabaseGroupVersionKind                = GroupVersion.WithKind("Database")
 	ExperimentGroupVersionKind              = GroupVersion.WithKind("Experiment")
 	TrainingGroupVersionKind                = GroupVersion.WithKind("Training")
+	PipelineGroupVersionKind                = GroupVersion.WithKind("Pipeline")
 	ProviderConfigGroupVersionKind          = GroupVersion.WithKind("ProviderConfig")
 	ClusterProviderConfigGroupVersionKind   = GroupVersion.WithKind("ClusterProviderConfig")
 	ProviderConfigUsageGroupVersionKind     = GroupVersion.WithKind("ProviderConfigUsage")
@@ -30,6 +31,7 @@ var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&Database{}, &DatabaseList{},
 		&Experiment{}, &ExperimentList{},
 		&Training{}, &TrainingList{},
+		&Pipeline{}, &PipelineList{},
 		&ProviderConfig{}, &ProviderConfigList{},
 		&ClusterProviderConfig{}, &ClusterProviderConfigList{},
 		&ProviderConfigUsage{}, &ProviderConfigUsageList{},

@@ -212,7 +212,7 @@ type TrainingSpec struct {
 	// Queue of Kueue that admits the runs, where the cluster has Kueue. A change begins another run. Default: no queue.
 	//
 	// +optional
-	Queue *TrainingQueue `json:"queue,omitempty"`
+	Queue *JobQueue `json:"queue,omitempty"`
 
 	// VolumeMounts are the folders of the ranks where volumes of spec.pod.volumes appear. A change begins another run.
 	//
@@ -226,49 +226,12 @@ type TrainingSpec struct {
 	// allow. A change begins another run. Default: nothing.
 	//
 	// +optional
-	Pod *TrainingPod `json:"pod,omitempty"`
+	Pod *JobPod `json:"pod,omitempty"`
 
 	// PodMetadata are labels and annotations of the pods, beside those that Capstan sets. A change begins another run.
 	//
 	// +optional
 	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
-}
-
-// TrainingPod is what the pods have beside the container of the ranks, in the form of a PodSpec of core/v1.
-type TrainingPod struct {
-	Scheduling `json:",inline"`
-
-	// Volumes of core/v1 that spec.volumeMounts mounts. The platform's settings define the kinds. Default kinds: configMap,
-	// downwardAPI, emptyDir, persistentVolumeClaim, projected and secret. A token of the ServiceAccount needs serviceAccountName.
-	//
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:example={{"name":"data","persistentVolumeClaim":{"claimName":"transactions"}}}
-	// +optional
-	Volumes []PodVolume `json:"volumes,omitempty"`
-
-	// ServiceAccountName is a ServiceAccount of this namespace, for programs that use workload identity, for instance to read a bucket.
-	// Default: Capstan creates an account without rights and without a token.
-	//
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
-	// +kubebuilder:example="fraud"
-	// +optional
-	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-
-	// ImagePullSecrets are Secrets of this namespace with credentials for a private registry.
-	//
-	// +kubebuilder:validation:MaxItems=8
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
-
-	// SecurityContext of the pods.
-	//
-	// +optional
-	SecurityContext *PodSecurity `json:"securityContext,omitempty"`
 }
 
 // TrainingRerun starts a Training again.
@@ -279,24 +242,6 @@ type TrainingRerun struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends, for instance a date"
 	// +kubebuilder:example="2026-11-26"
 	ID string `json:"id"`
-}
-
-// TrainingQueue is a queue of Kueue.
-type TrainingQueue struct {
-	// Name of a LocalQueue of this namespace.
-	//
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a LocalQueue: lower case letters, digits and '-', with a letter or digit at both ends"
-	// +kubebuilder:example="research"
-	Name string `json:"name"`
-
-	// Priority is the name of a WorkloadPriorityClass of Kueue. Default: the priority of the pods.
-	//
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a WorkloadPriorityClass: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
-	// +kubebuilder:example="high"
-	// +optional
-	Priority string `json:"priority,omitempty"`
 }
 
 // TrainingOnSuccess is what happens after success.

@@ -62,7 +62,7 @@ func read(r compose.Request) (spec v1alpha1.TrainingSpec, revision string, probl
 func defaulted(s v1alpha1.TrainingSpec, settings inputv1alpha1.AlgorithmSettings) v1alpha1.TrainingSpec {
 	s = *s.DeepCopy()
 	s.Resources = cmp.Or(s.Resources, &v1alpha1.Resources{})
-	s.Pod = cmp.Or(s.Pod, &v1alpha1.TrainingPod{})
+	s.Pod = cmp.Or(s.Pod, &v1alpha1.JobPod{})
 	s.Pod.SecurityContext = cmp.Or(s.Pod.SecurityContext, &v1alpha1.PodSecurity{})
 	s.PodMetadata = cmp.Or(s.PodMetadata, &v1alpha1.PodMetadata{})
 	s.Retry = cmp.Or(s.Retry, &v1alpha1.TrainingRetry{})

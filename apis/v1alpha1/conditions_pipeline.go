@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+// Reasons of the conditions Progressing and Succeeded of a Pipeline. Its phases are reasons of Progressing, too, and ReasonProgramFailed,
+// ReasonDeadlineExceeded and ReasonNotFinished mean the same as for a Training.
+const (
+	// ReasonNoRun: no run has begun yet. Wait for the schedule.
+	ReasonNoRun xpv2.ConditionReason = "NoRun"
+	// ReasonJobDeleted: something else than Capstan deleted the Job of a run. Ask for it again with another id in spec.run.
+	ReasonJobDeleted xpv2.ConditionReason = "JobDeleted"
+	// ReasonRunsUnknown: the provider has not reported the runs. The message says since when, and what to do.
+	ReasonRunsUnknown xpv2.ConditionReason = "RunsUnknown"
+)
