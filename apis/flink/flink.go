@@ -18,8 +18,6 @@ import (
 
 // Where things are in the pods of a stream.
 const (
-	// Container in which Flink runs. The companion is its process 1.
-	Container = "flink"
 	// BinaryDir has the companion. An init container copies it there.
 	BinaryDir = "/capstan/bin"
 	// PlanDir has the file PlanFile.
@@ -86,6 +84,8 @@ type Plan struct {
 	JobManager string `json:"jobManager"`
 	// StateDir is the folder for state. All pods share it.
 	StateDir string `json:"stateDir"`
+	// Home is the folder of Flink in the image. Default: FLINK_HOME, or DefaultHome.
+	Home string `json:"home,omitempty"`
 	// MainClass of the job. Default: what the jar names.
 	MainClass string `json:"mainClass,omitempty"`
 	// Jar with the job. Default: what the image has in usrlib below Flink's folder.

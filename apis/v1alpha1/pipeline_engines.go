@@ -156,9 +156,7 @@ type PipelineFlinkState struct {
 	Claim *ModelCache `json:"claim,omitempty"`
 }
 
-// PipelineFlinkScaling changes the number of TaskManagers with the load.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.cpuPercent) != has(self.lag)",message="set exactly one of cpuPercent and lag"
+// PipelineFlinkScaling changes the number of TaskManagers with the load. The job is restarted from its last checkpoint each time.
 type PipelineFlinkScaling struct {
 	// Max number of TaskManagers.
 	//
@@ -167,18 +165,12 @@ type PipelineFlinkScaling struct {
 	// +kubebuilder:example=8
 	Max int32 `json:"max"`
 
-	// CPUPercent of the requested CPU that TaskManagers use on average.
+	// CPUPercent of the requested CPU that TaskManagers use on average. Default: 70.
 	//
+	// +kubebuilder:default=70
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:example=70
 	// +optional
 	CPUPercent *int32 `json:"cpuPercent,omitempty"`
-
-	// Lag is the number of records that wait for each TaskManager.
-	//
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:example=1000
-	// +optional
-	Lag *int64 `json:"lag,omitempty"`
 }

@@ -21,6 +21,10 @@
 //	companion install --to=/capstan/bin
 //	companion crew -- python train.py
 //
+// As the first process of the pods of a Pipeline it starts the program, and again by the rules of its plan:
+//
+//	companion run -- python features.py
+//
 // It is the first process of the pods of a stream with Apache Flink, too:
 //
 //	companion flink jobmanager
@@ -55,6 +59,7 @@ type cli struct {
 	WarmUp  warmUpCmd  `cmd:"" help:"Send requests to a server until it is warm, and report whether it is."       name:"warm-up"`
 	Hold    holdCmd    `cmd:"" help:"Hold requests for an Algorithm that is asleep, and wake it."`
 	Crew    crewCmd    `cmd:"" help:"Run the ranks of a training in this pod, together with those in other pods."`
+	Run     runCmd     `cmd:"" help:"Run the program of a pipeline in this pod, and again by the rules of its plan."`
 	Flink   flinkCmd   `cmd:"" help:"Run Flink in this pod of a stream."`
 	Install installCmd `cmd:"" help:"Copy this program into a folder."`
 	Digest  digestCmd  `cmd:"" help:"Print the digest of a model in a folder."`
@@ -78,7 +83,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	log := slog.New(slog.NewJSONHandler(stderr, nil))
 	var c cli
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("companion"), kong.Description("Fetches models, warms servers up, and runs trainings."),
+	parser, err := kong.New(&c, kong.Name("companion"), kong.Description("Fetches models, warms servers up, and runs trainings and pipelines."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)), kong.Bind(log, &c))
 	if err != nil {

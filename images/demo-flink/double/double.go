@@ -51,14 +51,13 @@ func Main(args []string, out io.Writer) int {
 	flags := flag.NewFlagSet(main, flag.ContinueOnError)
 	flags.SetOutput(out)
 	var (
-		o                             options
-		dir, job, class, from, claims string
+		o                     options
+		dir, job, class, from string
 	)
 	flags.StringVar(&dir, "configDir", "", "folder with config.yaml")
 	flags.StringVar(&job, "job-id", "", "identity of the job")
 	flags.StringVar(&class, "job-classname", "", "main class of the job")
 	flags.StringVar(&from, "fromSavepoint", "", "state to start from")
-	flags.StringVar(&claims, "claimMode", "", "CLAIM or NO_CLAIM")
 	flags.Bool("allowNonRestoredState", false, "ignored")
 	flags.DurationVar(&o.pause, "pause", 20*time.Millisecond, "time between numbers")
 	flags.Int64Var(&o.end, "end", 0, "the first number that is not there")
@@ -81,7 +80,7 @@ func Main(args []string, out io.Writer) int {
 		fmt.Fprintln(out, "Caused by: java.lang.ClassNotFoundException: "+class)
 		return 1
 	case strings.HasSuffix(main, ".StandaloneApplicationClusterEntryPoint"):
-		return jobManager(ctx, conf, out, o, job, strings.TrimPrefix(from, scheme), claims == "CLAIM")
+		return jobManager(ctx, conf, out, o, job, strings.TrimPrefix(from, scheme))
 	}
 	fmt.Fprintln(out, "Error: Could not find or load main class", main)
 	return 1

@@ -72,8 +72,8 @@ type failed struct {
 	at  time.Time
 }
 
-// restore a state that another job left. A claimed one belongs to this job from now on.
-func (j *job) restore(from string, claim bool) error {
+// restore a state that another process left. It stays as it is.
+func (j *job) restore(from string) error {
 	if from == "" {
 		return nil
 	}
@@ -89,9 +89,6 @@ func (j *job) restore(from string, claim bool) error {
 		return fmt.Errorf("cannot restore: %w", err)
 	}
 	c := checkpoint{id: int64(binary.BigEndian.Uint64(raw[8:])), state: s, at: time.Now()} //nolint:gosec // Java has no unsigned numbers.
-	if claim {
-		c.dir = from
-	}
 	j.now, j.lastID, j.taken = s, c.id, []checkpoint{c}
 	return nil
 }

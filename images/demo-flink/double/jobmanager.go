@@ -19,7 +19,7 @@ import (
 const shutdown = 500 * time.Millisecond
 
 // jobManager runs a job until it ends.
-func jobManager(ctx context.Context, conf map[string]string, out io.Writer, o options, id, from string, claim bool) int {
+func jobManager(ctx context.Context, conf map[string]string, out io.Writer, o options, id, from string) int {
 	seconds, err := strconv.Atoi(strings.TrimSuffix(conf["execution.checkpointing.interval"], " s"))
 	if err != nil || id == "" {
 		fmt.Fprintln(out, "want a job id, and a time between checkpoints in seconds")
@@ -29,7 +29,7 @@ func jobManager(ctx context.Context, conf map[string]string, out io.Writer, o op
 		options: o, out: out, id: id, checkpoints: strings.TrimPrefix(conf["execution.checkpointing.dir"], scheme), every: time.Duration(seconds) * time.Second,
 		state: "CREATED", slots: map[int]int{}, savepoints: map[string]savepoint{}, done: make(chan struct{}),
 	}
-	if err := j.restore(from, claim); err != nil {
+	if err := j.restore(from); err != nil {
 		fmt.Fprintln(out, err)
 		return 1
 	}

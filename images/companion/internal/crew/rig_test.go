@@ -24,7 +24,7 @@ import (
 
 	contract "github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew"
-	"github.com/capstan-dev/capstan/images/companion/internal/crew/ranks"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
 
 // role is the variable by which this binary plays something other than the test.
@@ -63,7 +63,7 @@ func companion() int {
 	host := func(index int) string { return net + strconv.Itoa(index+1) }
 	code, words := crew.Run(ctx, crew.Config{
 		Plan: plan, Index: index, Command: os.Args[1:], Host: host, Address: host(index), Scratch: os.Getenv("RIG_SCRATCH"), Out: os.Stdout,
-		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)), Memory: ranks.Memory{Root: filepath.Join(dir, "cgroup")}, WaitLimit: waitLimit,
+		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)), Memory: process.Memory{Root: filepath.Join(dir, "cgroup")}, WaitLimit: waitLimit,
 	})
 	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("words-%d", index)), words, 0o600); err != nil {
 		panic(err)

@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -20,8 +19,8 @@ import (
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/coordinator"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/hub"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/member"
-	"github.com/capstan-dev/capstan/images/companion/internal/crew/ranks"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/watch"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
 
 // Config of a companion.
@@ -38,7 +37,7 @@ type Config struct {
 	// Out gets what the ranks write.
 	Out    io.Writer
 	Log    *slog.Logger
-	Memory ranks.Memory
+	Memory process.Memory
 	// WaitLimit is how long a member waits for a coordinator. Default: ten minutes.
 	WaitLimit time.Duration
 }
@@ -53,7 +52,7 @@ const (
 // Run until the run ends or the context does, which is the request to go. It returns the exit code and the termination message.
 func Run(ctx context.Context, c Config) (int, []byte) {
 	c.Plan = coordinator.WithDefaults(c.Plan)
-	log, flush := patient(c.Log)
+	log, flush := process.Patient(c.Log)
 	defer flush()
 	c.Log = log
 	if c.Host == nil {
@@ -66,7 +65,7 @@ func Run(ctx context.Context, c Config) (int, []byte) {
 	if err != nil {
 		return c.fail(crew.ExitFailed, err)
 	}
-	keeper, err := ranks.NewKeeper()
+	keeper, err := process.NewKeeper()
 	if err != nil {
 		return c.fail(crew.ExitUnfit, err)
 	}
@@ -76,7 +75,7 @@ func Run(ctx context.Context, c Config) (int, []byte) {
 			return c.fail(crew.ExitUnfit, err)
 		}
 	}
-	stop, err := serve(ctx, net.JoinHostPort(c.Address, strconv.Itoa(crew.StatePort)), hub.Handler(h))
+	stop, err := process.Serve(ctx, net.JoinHostPort(c.Address, strconv.Itoa(crew.StatePort)), hub.Handler(h))
 	if err != nil {
 		return c.fail(crew.ExitUnfit, err)
 	}
@@ -125,15 +124,4 @@ func (c Config) fail(code int, err error) (int, []byte) {
 		return code, []byte(err.Error())
 	}
 	return code, coordinator.Message(crew.State{Version: crew.PlanVersion, Run: c.Plan.Run, Phase: crew.PhaseFailed, Message: err.Error()})
-}
-
-// serve until the returned function is called.
-func serve(ctx context.Context, address string, handler http.Handler) (func(), error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen for questions: %w", err)
-	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	go func() { _ = server.Serve(listener) }()
-	return func() { _ = server.Close() }, nil
 }

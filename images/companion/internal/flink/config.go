@@ -6,12 +6,13 @@ package flink
 
 import (
 	"cmp"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/capstan-dev/capstan/apis/flink"
-	"github.com/capstan-dev/capstan/images/companion/internal/crew/ranks"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
 
 // Config of a companion.
@@ -33,13 +34,13 @@ type Config struct {
 	Limit int64
 	CPUs  float64
 	// Out gets what Flink writes.
-	Out *os.File
+	Out io.Writer
 	Log *slog.Logger
 }
 
 // withDefaults in the place of what is not set.
 func (c Config) withDefaults() Config {
-	c.Home = cmp.Or(c.Home, os.Getenv("FLINK_HOME"), flink.DefaultHome)
+	c.Home = cmp.Or(c.Home, c.Plan.Home, os.Getenv("FLINK_HOME"), flink.DefaultHome)
 	if home := os.Getenv("JAVA_HOME"); c.Java == "" && home != "" {
 		c.Java = filepath.Join(home, "bin", "java")
 	}
@@ -48,7 +49,7 @@ func (c Config) withDefaults() Config {
 	c.Bind = cmp.Or(c.Bind, "0.0.0.0")
 	c.Loopback = cmp.Or(c.Loopback, "127.0.0.1")
 	if c.Limit == 0 {
-		c.Limit = (ranks.Memory{}).Limit()
+		c.Limit = (process.Memory{}).Limit()
 	}
 	c.Plan = c.Plan.WithDefaults()
 	return c

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/capstan-dev/capstan/apis/flink"
 	"github.com/capstan-dev/capstan/images/companion/internal/flink/memory"
@@ -132,21 +131,13 @@ func (c Config) jobManager(from *flink.Saved) (*exec.Cmd, error) {
 		args = append(args, "--jars", p.Jar)
 	}
 	if from != nil {
-		args = append(args, "--fromSavepoint", scheme+from.Path, "--claimMode", claim(*from, p.Revision))
+		// Flink leaves what it starts from to us: its entry point for a cluster with one job cannot claim it. So the way back stays.
+		args = append(args, "--fromSavepoint", scheme+from.Path)
 		if p.AllowNonRestoredState {
 			args = append(args, "--allowNonRestoredState")
 		}
 	}
 	return c.process(jobManagerMain, c.jobManagerOptions(), division, append(args, p.Args...))
-}
-
-// claim is who cares for the state that a job starts from. A checkpoint of its own revision belongs to Flink, which deletes it once there
-// are newer ones. Anything else must stay: the way back may need it.
-func claim(from flink.Saved, revision int) string {
-	if !from.Savepoint && from.Revision == revision {
-		return "CLAIM"
-	}
-	return "NO_CLAIM"
 }
 
 // taskManager is the process of a TaskManager.
@@ -199,9 +190,6 @@ func (c Config) process(main string, options map[string]string, division memory.
 	cmd.Env = append(os.Environ(),
 		"FLINK_HOME="+c.Home, "FLINK_CONF_DIR="+conf, "FLINK_LIB_DIR="+filepath.Join(c.Home, "lib"),
 		"FLINK_OPT_DIR="+filepath.Join(c.Home, "opt"), "FLINK_PLUGINS_DIR="+filepath.Join(c.Home, "plugins"))
-	cmd.Stdout, cmd.Stderr = c.Out, c.Out
-	// A group of its own gets no signal by a terminal, and dies with this process.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	return cmd, nil
 }
 

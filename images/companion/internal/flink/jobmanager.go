@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/flink"
-	"github.com/capstan-dev/capstan/images/companion/internal/crew/ranks"
 	"github.com/capstan-dev/capstan/images/companion/internal/flink/rest"
 	"github.com/capstan-dev/capstan/images/companion/internal/flink/states"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 type jobManager struct {
 	Config
 
-	keeper *ranks.Keeper
+	keeper *process.Keeper
 	folder states.Folder
 	rest   *rest.Client
 	report *report
@@ -44,7 +44,7 @@ type jobManager struct {
 // RunJobManager until the context ends, which is the request to go. It returns the termination message.
 func RunJobManager(ctx context.Context, c Config) ([]byte, error) {
 	c = c.withDefaults()
-	keeper, err := ranks.NewKeeper()
+	keeper, err := process.NewKeeper()
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func RunJobManager(ctx context.Context, c Config) ([]byte, error) {
 		rest:   rest.New("http://"+net.JoinHostPort(c.Loopback, strconv.Itoa(flink.RestPort)), c.Plan.JobID),
 		report: newReport(c.Plan.Revision, time.Now),
 	}
-	stop, err := serve(ctx, net.JoinHostPort(c.Bind, strconv.Itoa(flink.StatePort)), m.report.handler())
+	stop, err := process.Serve(ctx, net.JoinHostPort(c.Bind, strconv.Itoa(flink.StatePort)), m.report.handler())
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (m *jobManager) once(ctx context.Context) (time.Duration, error) {
 		m.Log.Info("Flink starts", "from", from.Path, "id", from.ID)
 	}
 	m.report.starting(from)
-	flinks, err := start(m.keeper, cmd)
+	flinks, err := start(m.keeper, cmd, m.Out)
 	if err != nil {
 		return 0, fmt.Errorf("cannot start Java: %w", err)
 	}
@@ -111,8 +111,8 @@ func (m *jobManager) once(ctx context.Context) (time.Duration, error) {
 		case <-ctx.Done():
 			m.leave(flinks)
 			return time.Since(flinks.began), nil
-		case <-flinks.ended:
-			return time.Since(flinks.began), m.ended(flinks.code)
+		case <-flinks.Ended():
+			return time.Since(flinks.began), m.ended(flinks)
 		case <-tick.C:
 			m.look(ctx)
 		}
@@ -195,12 +195,16 @@ func (m *jobManager) tidy() {
 }
 
 // ended says whether Flink is to be started again after it ended by itself.
-func (m *jobManager) ended(code int) error {
-	phase := flink.PhaseFinished
+func (m *jobManager) ended(flinks *child) error {
+	phase, code := flink.PhaseFinished, flinks.code()
 	switch last := m.report.job(); {
 	case code != 0 || last == rest.Failed || last == rest.Failing:
 		m.Log.Error("Flink ended", "code", code)
-		m.report.fault(time.Now(), fmt.Sprintf("Flink ended with exit code %d: see the log of its pod", code))
+		why := flinks.why()
+		if why == "" {
+			why = "see the log of its pod"
+		}
+		m.report.fault(time.Now(), fmt.Sprintf("Flink ended with exit code %d: %s", code, why))
 		return nil
 	case last == rest.Canceled || last == "CANCELLING":
 		phase = flink.PhaseCanceled

@@ -40,7 +40,7 @@ func (m *jobManager) leave(flinks *child) {
 		m.record.Known = saved
 		m.Log.Info("the job has stopped with a savepoint", "path", saved.Path, "id", saved.ID)
 		select {
-		case <-flinks.ended:
+		case <-flinks.Ended():
 		case <-time.After(stopsWithin):
 		}
 		flinks.end(endWithin)
@@ -62,7 +62,7 @@ func (m *jobManager) stop(ctx context.Context, flinks *child) (*flink.Saved, err
 	for failed := 0; failed < tries; {
 		job, err := m.rest.Job(ctx)
 		switch {
-		case ctx.Err() != nil, ended(flinks):
+		case ctx.Err() != nil, flinks.Gone():
 			return m.taken(last)
 		case err != nil || !job.AllRun():
 			// A job that never ran has nothing to save. Another one may run again in time.
@@ -84,15 +84,6 @@ func (m *jobManager) stop(ctx context.Context, flinks *child) (*flink.Saved, err
 	return m.taken(last)
 }
 
-func ended(c *child) bool {
-	select {
-	case <-c.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // try to take a savepoint once.
 func (m *jobManager) try(ctx context.Context, flinks *child) error {
 	id, err := m.rest.Stop(ctx, scheme+m.Plan.Savepoints())
@@ -104,7 +95,7 @@ func (m *jobManager) try(ctx context.Context, flinks *child) error {
 		switch {
 		case done && why != "":
 			return errors.New(why)
-		case done, ended(flinks):
+		case done, flinks.Gone():
 			return nil
 		case errors.Is(err, rest.ErrNoJob):
 			return err

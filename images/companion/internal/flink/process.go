@@ -3,11 +3,14 @@
 package flink
 
 import (
+	"io"
 	"os/exec"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
-	"github.com/capstan-dev/capstan/images/companion/internal/crew/ranks"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
 
 const (
@@ -24,37 +27,61 @@ const (
 
 // A child is a process of Flink.
 type child struct {
-	keeper *ranks.Keeper
-	cmd    *exec.Cmd
-	// ended is closed after the end of the process, when code is its exit code, or 128 and a signal.
-	ended chan struct{}
-	code  int
-	began time.Time
+	*process.Process
+
+	keeper *process.Keeper
+	began  time.Time
+
+	mu    sync.Mutex
+	cause string
 }
 
-func start(k *ranks.Keeper, cmd *exec.Cmd) (*child, error) {
-	c := &child{keeper: k, cmd: cmd, ended: make(chan struct{}), began: time.Now()}
-	status, err := k.Start(cmd)
-	if err != nil {
-		return nil, err
+// start a process whose output goes to another one.
+func start(k *process.Keeper, cmd *exec.Cmd, out io.Writer) (*child, error) {
+	c := &child{Process: process.New(), keeper: k, began: time.Now()}
+	c.Start(k, cmd, process.NewOutput(out).Pass(""), c.line, func() {})
+	if c.Gone() && c.Exit().Err != nil {
+		return nil, c.Exit().Err
 	}
-	go func() {
-		s := <-status
-		c.code = s.ExitStatus()
-		if s.Signaled() {
-			c.code = 128 + int(s.Signal())
-		}
-		close(c.ended)
-	}()
 	return c, nil
+}
+
+// line of the output: the last cause of a stack trace, or what Java says about an option, is why Flink ended.
+func (c *child) line(text string) {
+	cause, ok := strings.CutPrefix(strings.TrimSpace(text), "Caused by: ")
+	if !ok && strings.HasPrefix(text, "Error: ") {
+		cause, ok = text, true
+	}
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cause = cause
+}
+
+// why it ended, by its output, or empty.
+func (c *child) why() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+// code it ended with, or 128 and the signal.
+func (c *child) code() int {
+	e := c.Exit()
+	if e.Signal != 0 {
+		return 128 + int(e.Signal)
+	}
+	return e.Code
 }
 
 // end the process, and all below it.
 func (c *child) end(within time.Duration) {
 	if within > 0 {
-		_ = syscall.Kill(c.cmd.Process.Pid, syscall.SIGTERM)
+		c.Signal(syscall.SIGTERM)
 		select {
-		case <-c.ended:
+		case <-c.Ended():
 		case <-time.After(within):
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -222,15 +221,4 @@ func metrics(s flink.State) string {
 		gauge("lag_records", "Records that sources have not read yet.", *s.Lag)
 	}
 	return out.String()
-}
-
-// serve until the returned function is called.
-func serve(ctx context.Context, address string, handler http.Handler) (func(), error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen for questions: %w", err)
-	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	go func() { _ = server.Serve(listener) }()
-	return func() { _ = server.Close() }, nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/flink"
-	"github.com/capstan-dev/capstan/images/companion/internal/crew/ranks"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 // RunTaskManager until the context ends, which is the request to go.
 func RunTaskManager(ctx context.Context, c Config) error {
 	c = c.withDefaults()
-	keeper, err := ranks.NewKeeper()
+	keeper, err := process.NewKeeper()
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func RunTaskManager(ctx context.Context, c Config) error {
 		if err != nil {
 			return err
 		}
-		flinks, err := start(keeper, cmd)
+		flinks, err := start(keeper, cmd, c.Out)
 		if err != nil {
 			return fmt.Errorf("cannot start Java: %w", err)
 		}
@@ -51,9 +51,9 @@ func RunTaskManager(ctx context.Context, c Config) error {
 			c.linger(flinks)
 			flinks.end(endWithin)
 			return nil
-		case <-flinks.ended:
+		case <-flinks.Ended():
 			flinks.end(0)
-			c.Log.Error("the TaskManager ended, and is started again", "code", flinks.code)
+			c.Log.Error("the TaskManager ended, and is started again", "code", flinks.code())
 			wait(ctx, again.after(time.Since(flinks.began)))
 			if ctx.Err() != nil {
 				return nil
@@ -70,7 +70,7 @@ func (c Config) linger(flinks *child) {
 	client := &http.Client{Timeout: askTimeout, Transport: &http.Transport{Proxy: nil}}
 	url := "http://" + net.JoinHostPort(c.Plan.JobManager, strconv.Itoa(flink.StatePort)) + flink.StatePath
 	began, stopping, silent := time.Now(), false, 0
-	for ctx.Err() == nil && !ended(flinks) {
+	for ctx.Err() == nil && !flinks.Gone() {
 		s, err := ask(ctx, client, url)
 		switch {
 		case err != nil:

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/protocol"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/ranks"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/watch"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
 
 // Config of a member.
@@ -35,9 +36,9 @@ type Config struct {
 	// Out gets what the ranks write.
 	Out     io.Writer
 	Log     *slog.Logger
-	Keeper  *ranks.Keeper
+	Keeper  *process.Keeper
 	Watcher *watch.Watcher
-	Memory  ranks.Memory
+	Memory  process.Memory
 	// WaitLimit is how long a member waits for a coordinator.
 	WaitLimit time.Duration
 }
@@ -309,15 +310,11 @@ func (m *member) leave() {
 // end of a rank.
 func (m *member) end(e ranks.Ended) {
 	last := m.group.Tail(e.Rank, tailBytes)
-	mem := memory{limit: m.Memory.Limit()}
-	var kills int
-	kills, mem.known = m.Memory.Kills()
-	mem.killed = kills > m.kills
 	folder := ""
 	if m.Plan.Checkpoints != nil {
 		folder = m.Plan.Checkpoints.Dir
 	}
-	if fault := classify(e.Rank, e.Exit, last, mem, folder); fault != nil {
+	if fault := classify(e.Rank, e.Exit, last, m.Memory.Since(m.kills), folder); fault != nil {
 		m.fault(fault)
 		return
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/protocol"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/watch"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
 
 // Times of stopping.
@@ -55,12 +56,12 @@ type Found struct {
 // An Ended is the end of a rank.
 type Ended struct {
 	Rank int
-	Exit Exit
+	Exit process.Exit
 }
 
 // A Group is the ranks of one attempt in this pod.
 type Group struct {
-	keeper *Keeper
+	keeper *process.Keeper
 	ranks  []*rank
 
 	// Found has the first faults that lines mean.
@@ -79,19 +80,19 @@ type Group struct {
 }
 
 // Start the ranks of an attempt.
-func Start(k *Keeper, l Launch) *Group {
+func Start(k *process.Keeper, l Launch) *Group {
 	g := &Group{
 		keeper: k, Found: make(chan Found, l.Processes), Ended: make(chan Ended, l.Processes),
 		started: make(chan struct{}), halted: make(chan struct{}), hurry: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	begin := make([]func(), 0, l.Processes)
-	shared := &output{out: l.Out}
+	shared := process.NewOutput(l.Out)
 	for local := range l.Processes {
 		number := l.First + local
 		file := filepath.Join(l.Scratch, fmt.Sprintf("progress-%d-%d.jsonl", l.Attempt, number))
 		_ = os.Remove(file) // An earlier companion of this pod may have left it.
 		r := &rank{
-			number: number, watcher: l.Watcher, ended: make(chan struct{}), closed: make(chan struct{}),
+			Process: process.New(), number: number, watcher: l.Watcher,
 			reading: reading{path: file}, heard: time.Now(), seen: seen{step: -1},
 		}
 		r.found = func(f watch.Fault) {
@@ -102,15 +103,16 @@ func Start(k *Keeper, l Launch) *Group {
 		}
 		cmd := exec.Command(l.Command[0], l.Command[1:]...)
 		cmd.Env = append(os.Environ(), l.Environment(number, file)...)
-		to := &pass{to: shared}
+		prefix := ""
 		if l.Processes > 1 {
-			to.prefix = fmt.Sprintf("[rank %d] ", number)
+			prefix = fmt.Sprintf("[rank %d] ", number)
 		}
+		to := shared.Pass(prefix)
 		g.ranks = append(g.ranks, r)
 		begin = append(begin, func() { r.start(k, cmd, to) })
 		go func() {
-			<-r.ended
-			g.Ended <- Ended{Rank: number, Exit: r.exit}
+			<-r.Ended()
+			g.Ended <- Ended{Rank: number, Exit: r.Exit()}
 		}()
 	}
 	// A program may come from a disk that does not answer. They can be halted meanwhile.
@@ -119,7 +121,7 @@ func Start(k *Keeper, l Launch) *Group {
 		for i, r := range g.ranks {
 			select {
 			case <-g.halted:
-				r.fail(errors.New("was not started"))
+				r.Fail(errors.New("was not started"))
 			default:
 				begin[i]()
 			}
@@ -165,19 +167,19 @@ func (g *Group) stop(how protocol.How, grace time.Duration) {
 	switch how {
 	case protocol.Terminate:
 		for _, r := range g.ranks {
-			r.signal(syscall.SIGTERM)
+			r.Signal(syscall.SIGTERM)
 		}
 		g.await(grace)
 	case protocol.Abort:
 		// The program may be started by a shell, whose stack says nothing.
 		for _, r := range g.ranks {
-			r.signalAll(syscall.SIGABRT)
+			r.SignalAll(syscall.SIGABRT)
 		}
 		g.await(abortTime)
 	case protocol.Kill:
 	}
 	for _, r := range g.ranks {
-		r.signalAll(syscall.SIGKILL)
+		r.SignalAll(syscall.SIGKILL)
 	}
 	until := time.Now().Add(unfitAfter)
 	for !g.allStarted() || !g.keeper.Sweep() {
@@ -194,12 +196,12 @@ func (g *Group) stop(how protocol.How, grace time.Duration) {
 	defer done()
 	for _, r := range g.ranks {
 		select {
-		case <-r.closed:
+		case <-r.Closed():
 		case <-limit.Done():
 		}
 	}
 	for _, r := range g.ranks {
-		<-r.ended
+		<-r.Ended()
 	}
 	close(g.stopped)
 }
@@ -219,7 +221,7 @@ func (g *Group) await(most time.Duration) {
 	defer limit.Stop()
 	for _, r := range g.ranks {
 		select {
-		case <-r.ended:
+		case <-r.Ended():
 		case <-limit.C:
 			return
 		case <-g.hurry:

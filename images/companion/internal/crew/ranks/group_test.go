@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,10 +19,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/protocol"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/watch"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
 
 // keeper of this process, which has one only.
-var keeper = sync.OnceValues(NewKeeper)
+var keeper = sync.OnceValues(process.NewKeeper)
 
 func start(t *testing.T, processes int, out io.Writer, command ...string) *Group {
 	t.Helper()
@@ -105,7 +105,7 @@ func TestOrphansEndWithTheAttempt(t *testing.T) {
 	// Its own session, its own group, and a parent that has ended.
 	g := start(t, 1, io.Discard, "sh", "-c", "setsid sh -c 'trap \"\" TERM; echo $$ > "+file+".next; mv "+file+".next "+file+"; while :; do sleep 1; done' & exit 0")
 	eventually(t, "the orphan runs", func() bool { _, err := os.Stat(file); return err == nil })
-	if e := <-g.Ended; e.Exit != (Exit{}) {
+	if e := <-g.Ended; e.Exit != (process.Exit{}) {
 		t.Fatalf("the rank ended with %+v", e)
 	}
 	orphan := number(t, file)
@@ -142,40 +142,6 @@ func TestTheGracePeriodCanBeCutShort(t *testing.T) {
 	if took := time.Since(begun); took > 15*time.Second {
 		t.Errorf("it took %s", took)
 	}
-}
-
-func TestAProcessThatIsNotBuriedIsLeft(t *testing.T) {
-	k, err := keeper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !k.Sweep() {
-		t.Fatal("processes of other tests are left")
-	}
-	status, err := k.Start(exec.Command("sleep", "0.2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.mu.Lock() // Nothing is buried now. Its children would be handed over to this process.
-	eventually(t, "its end", func() bool {
-		for _, pid := range candidates() {
-			if n, err := strconv.Atoi(pid); err == nil && alive(n) {
-				return false
-			}
-		}
-		return true
-	})
-	swept := make(chan bool, 1)
-	go func() { swept <- k.Sweep() }()
-	select {
-	case clean := <-swept:
-		if clean {
-			t.Error("a process whose children may not be listed yet counts as none")
-		}
-	case <-time.After(200 * time.Millisecond): // It waits for the burial.
-	}
-	k.mu.Unlock()
-	<-status
 }
 
 func TestFilesOfProgress(t *testing.T) {

@@ -1,48 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package ranks starts and ends the ranks of an attempt in one pod.
 package ranks
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/protocol"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew/watch"
+	"github.com/capstan-dev/capstan/images/companion/internal/process"
 )
-
-// An Exit is how a rank ended.
-type Exit struct {
-	// Code of a program that ended by itself, or -1.
-	Code int
-	// Signal that ended it, or 0.
-	Signal syscall.Signal
-	// Err is why it could not be started.
-	Err error
-}
 
 // A rank is one process of the training, and what it wrote.
 type rank struct {
+	*process.Process
+
 	number  int
 	watcher *watch.Watcher
 	found   func(watch.Fault)
-	pid     atomic.Int64
-	ended   chan struct{}
-	exit    Exit
-	// closed is when no process has the rank's pipe any more.
-	closed chan struct{}
 
 	mu      sync.Mutex
 	reading reading
-	tail    watch.Tail
+	tail    process.Tail
 	heard   time.Time
 	seen    seen
 }
@@ -57,69 +40,9 @@ type seen struct {
 	checkpoints []crew.Checkpoint
 }
 
-// start the process. A failure to start is an end, too.
-func (r *rank) start(keeper *Keeper, cmd *exec.Cmd, to *pass) {
-	in, out, err := os.Pipe()
-	if err != nil {
-		r.fail(fmt.Errorf("cannot make a pipe: %w", err))
-		return
-	}
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	status, err := keeper.Start(cmd)
-	_ = out.Close()
-	if err != nil {
-		_ = in.Close()
-		r.fail(err)
-		return
-	}
-	r.pid.Store(int64(cmd.Process.Pid))
-	_ = cmd.Process.Release() // The keeper waits for it.
-	go r.read(in, to)
-	go func() {
-		s := <-status
-		// What it wrote last says why it ended. Processes that it left behind may hold the pipe.
-		select {
-		case <-r.closed:
-		case <-time.After(100 * time.Millisecond):
-		}
-		r.follow()
-		r.exit = Exit{Code: s.ExitStatus()}
-		if s.Signaled() {
-			r.exit.Signal = s.Signal()
-		}
-		close(r.ended)
-	}()
-}
-
-func (r *rank) fail(err error) {
-	var unknown *exec.Error
-	if errors.As(err, &unknown) {
-		err = fmt.Errorf("cannot start %q: %w", unknown.Name, unknown.Err)
-	}
-	r.exit = Exit{Code: -1, Err: err}
-	close(r.closed)
-	close(r.ended)
-}
-
-// read what the rank writes, until no process can write any more.
-func (r *rank) read(in io.ReadCloser, to *pass) {
-	defer close(r.closed)
-	defer func() { _ = in.Close() }()
-	var lines watch.Splitter
-	chunk := make([]byte, 32<<10)
-	for {
-		n, err := in.Read(chunk)
-		if n > 0 {
-			lines.Split(chunk[:n], r.line)
-			to.write(chunk[:n])
-		}
-		if err != nil {
-			break
-		}
-	}
-	lines.Flush(r.line)
-	to.close()
+// start the process.
+func (r *rank) start(keeper *process.Keeper, cmd *exec.Cmd, to *process.Pass) {
+	r.Start(keeper, cmd, to, r.line, r.follow)
 }
 
 // line of output.
@@ -170,28 +93,5 @@ func (r *rank) take(s watch.Sight) {
 	}
 	if s.Fault != nil {
 		r.found(*s.Fault)
-	}
-}
-
-// signal the rank alone: what it started is its own.
-func (r *rank) signal(s syscall.Signal) {
-	if pid := int(r.pid.Load()); pid > 0 && !r.gone() {
-		_ = syscall.Kill(pid, s)
-	}
-}
-
-// signalAll of its process group, also when it has ended itself.
-func (r *rank) signalAll(s syscall.Signal) {
-	if pid := int(r.pid.Load()); pid > 0 {
-		_ = syscall.Kill(-pid, s)
-	}
-}
-
-func (r *rank) gone() bool {
-	select {
-	case <-r.ended:
-		return true
-	default:
-		return false
 	}
 }

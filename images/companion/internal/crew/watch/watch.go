@@ -196,20 +196,3 @@ func whole(raw json.RawMessage) int64 {
 	}
 	return int64(f)
 }
-
-// infrastructure are words by which a program that failed itself names device or network.
-var infrastructure = regexp.MustCompile(`(?i)\bnccl\b|\bgloo\b|cuda error|cuda_error|cudnn|\bxid\b|uncorrectable ecc|\brccl\b|hip error|connection (?:reset|refused|closed|aborted|timed out)|connection was|broken pipe|no route to host|network is unreachable|i/o timeout|host unreachable|stale file handle|input/output error|reset by peer|\beof\b`)
-
-// room are words by which a program says that a disk is full.
-var room = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|file too large`)
-
-// Ended is the class of a program that failed by its exit code, by its last lines, and whether they say that a disk is full.
-func Ended(last string) (class crew.Class, full bool) {
-	full = room.MatchString(last)
-	for line := range strings.Lines(last) {
-		if full || infrastructure.MatchString(strings.TrimSpace(line)) {
-			return crew.ClassInfrastructure, full
-		}
-	}
-	return crew.ClassUser, false
-}

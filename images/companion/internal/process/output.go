@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ranks
+package process
 
 import (
 	"bytes"
@@ -8,30 +8,36 @@ import (
 	"sync"
 )
 
-// maxPiece is how much of a line is kept until it is written, when lines of several ranks share one output.
+// maxPiece is how much of a line is kept until it is written, when lines of several processes share one output.
 const maxPiece = 64 << 10
 
-// An output is shared by the ranks of a pod.
-type output struct {
+// An Output is shared by the processes of a pod.
+type Output struct {
 	mu  sync.Mutex
 	out io.Writer
 }
 
-func (o *output) write(raw []byte) {
+// NewOutput that writes to another one.
+func NewOutput(out io.Writer) *Output { return &Output{out: out} }
+
+// Pass of one process. Without a prefix, which is for one that is alone in its pod, nothing is changed.
+func (o *Output) Pass(prefix string) *Pass { return &Pass{to: o, prefix: prefix} }
+
+func (o *Output) write(raw []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, _ = o.out.Write(raw) // There is no other place to report that the log is gone.
 }
 
-// A pass writes what one rank wrote: unchanged if it is alone in its pod, else whole lines that begin with the rank's name. A line of
+// A Pass writes what one process wrote: unchanged if it is alone in its pod, else whole lines that begin with its name. A line of
 // more than 64 KiB is then written as several.
-type pass struct {
-	to     *output
+type Pass struct {
+	to     *Output
 	prefix string
 	line   []byte
 }
 
-func (p *pass) write(chunk []byte) {
+func (p *Pass) write(chunk []byte) {
 	if p.prefix == "" {
 		p.to.write(chunk)
 		return
@@ -59,7 +65,7 @@ func (p *pass) write(chunk []byte) {
 }
 
 // flush what there is of a line.
-func (p *pass) flush() {
+func (p *Pass) flush() {
 	whole := make([]byte, 0, len(p.prefix)+len(p.line)+1)
 	whole = append(append(append(whole, p.prefix...), p.line...), '\n')
 	p.to.write(whole)
@@ -67,7 +73,7 @@ func (p *pass) flush() {
 }
 
 // close writes the last line, which has no end.
-func (p *pass) close() {
+func (p *Pass) close() {
 	if len(p.line) > 0 {
 		p.flush()
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ranks starts and ends the processes of an attempt as the first process of a container has to: it also ends and buries
-// processes whose parents are gone.
-package ranks
+// Package process starts and ends processes as the first process of a container has to: it also ends and buries processes whose parents are
+// gone. It makes clean lines of what they write, and knows why they end.
+package process
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,12 +105,12 @@ func (k *Keeper) bury() bool {
 	return true
 }
 
-// Sweep kills every process below this one, and reports whether none was left. When a process ends, its children become children of this
+// Sweep kills every process below this one, but those to keep, and reports whether none was left. When a process ends, its children become children of this
 // process, so that repeated sweeps reach all of them. One that has ended counts until it is buried, and a burial meanwhile counts, too:
 // its children may have come to a list that was read before.
-func (k *Keeper) Sweep() bool {
+func (k *Keeper) Sweep(keep ...int) bool {
 	before := k.burials()
-	left := children()
+	left := slices.DeleteFunc(children(), func(pid int) bool { return slices.Contains(keep, pid) })
 	for _, pid := range left {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package crew
+package process
 
 import (
 	"context"
@@ -15,7 +15,7 @@ const (
 )
 
 // A queued handler passes records on in the background. A log that takes nothing any more, for instance on a node whose disk is full, must
-// not keep a member from killing its ranks in time: what does not fit is lost.
+// not keep a companion from killing its processes in time: what does not fit is lost.
 type queued struct {
 	slog.Handler
 
@@ -38,8 +38,8 @@ func (q queued) WithGroup(name string) slog.Handler {
 	return queued{Handler: q.Handler.WithGroup(name), queue: q.queue}
 }
 
-// patient makes a log that never waits, and a function that waits for what is left of it, for a second.
-func patient(log *slog.Logger) (*slog.Logger, func()) {
+// Patient makes a log that never waits, and a function that waits for what is left of it, for a second.
+func Patient(log *slog.Logger) (*slog.Logger, func()) {
 	queue := make(chan func(), logQueue)
 	go func() {
 		for write := range queue {
