@@ -12,7 +12,7 @@ import (
 	contract "github.com/capstan-dev/capstan/apis/flink"
 )
 
-const soon = 30 * time.Second
+const soon = time.Minute
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestBack(t *testing.T) {
 	for name, fault := range map[string]string{"it does not start": "--broken", "tasks fail": "--failing", "checkpoints fail": "--stuck"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := doubled(t, contract.Plan{SavepointSeconds: 10})
+			r := doubled(t, contract.Plan{SavepointSeconds: 60})
 			edit := func(args []string, ignored ...int) (*pod, *pod) {
 				r.plan.Args, r.plan.Ignored = args, ignored
 				return r.start(contract.RoleTaskManager), r.start(contract.RoleJobManager)
@@ -96,7 +96,7 @@ func TestBack(t *testing.T) {
 			began := time.Now()
 			r.terminate(manager, soon)
 			r.terminate(worker, soon)
-			if took := time.Since(began); took > 10*time.Second {
+			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %s to stop what does not run", took)
 			}
 			r.plan.Revision = 3
