@@ -18,6 +18,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/edge"
 	"github.com/capstan-dev/capstan/function/experiment"
+	"github.com/capstan-dev/capstan/function/pipeline"
+	pipelinenames "github.com/capstan-dev/capstan/function/pipeline/names"
 	"github.com/capstan-dev/capstan/function/training"
 	trainingnames "github.com/capstan-dev/capstan/function/training/names"
 )
@@ -75,6 +77,10 @@ func kinds() map[schema.GroupKind]kind {
 			"modelversion":  registryv1alpha1.ModelVersionGroupVersionKind,
 			"modelalias":    registryv1alpha1.ModelAliasGroupVersionKind,
 			"claimtemplate": training.ClaimTemplateGVK,
+		}},
+		apisv1alpha1.PipelineGroupVersionKind.GroupKind(): {plan: pipeline.Plan, remembers: pipelinenames.Service, optional: map[string]schema.GroupVersionKind{
+			"jobhistory":    observev1alpha1.JobHistoryGroupVersionKind,
+			"claimtemplate": pipeline.ClaimTemplateGVK,
 		}},
 	}
 }

@@ -11,6 +11,8 @@ const (
 	ReasonNoRun xpv2.ConditionReason = "NoRun"
 	// ReasonJobDeleted: something else than Capstan deleted the Job of a run. Ask for it again with another id in spec.run.
 	ReasonJobDeleted xpv2.ConditionReason = "JobDeleted"
-	// ReasonRunsUnknown: the provider has not reported the runs. The message says since when, and what to do.
+	// ReasonPodsUnblocked: nothing blocks the pods of active runs. Nothing to do.
+	ReasonPodsUnblocked xpv2.ConditionReason = "PodsUnblocked"
+	// ReasonRunsUnknown: the provider has not reported the runs. Read the log of the provider if this stays.
 	ReasonRunsUnknown xpv2.ConditionReason = "RunsUnknown"
 )

@@ -30,7 +30,8 @@ type PipelineSparkSpec struct {
 	// +optional
 	MainClass string `json:"mainClass,omitempty"`
 
-	// Executors is the number of pods with an executor each. Default: 1.
+	// Executors is the number of pods with an executor each, beside the pod of the driver and the master. All of them have the resources
+	// of spec.resources, because one Job makes them. Default: 1.
 	//
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -38,11 +39,6 @@ type PipelineSparkSpec struct {
 	// +kubebuilder:example=4
 	// +optional
 	Executors *int32 `json:"executors,omitempty"`
-
-	// ExecutorResources of each executor, in whole CPUs. Default: spec.resources.
-	//
-	// +optional
-	ExecutorResources *Resources `json:"executorResources,omitempty"`
 
 	// Conf are settings of Spark, beside those that Capstan sets for address, cores and memory.
 	//

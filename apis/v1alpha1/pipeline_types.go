@@ -115,8 +115,7 @@ type PipelineSpec struct {
 	// +optional
 	Command []string `json:"command,omitempty"`
 
-	// Args of the program. With the engine Spark, the first one is the application, a Python file or a jar, unless spark.mainClass
-	// names a class of a jar that spark.jar names.
+	// Args of the program. With the engine Spark, the first one is the application: a Python file, or a jar with spark.mainClass.
 	//
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=4096
@@ -146,7 +145,8 @@ type PipelineSpec struct {
 	// +optional
 	Secrets []MountedSecret `json:"secrets,omitempty"`
 
-	// Resources of the program. With the engine Spark these are of the driver with its master, with Flink of the JobManager.
+	// Resources of the program. With the engine Spark each pod has them, that of the driver with the master, and that of each executor;
+	// with Flink the JobManager has them. Default: those of the platform's settings for Algorithms, and 2Gi of memory for Spark and Flink.
 	//
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`

@@ -3355,11 +3355,6 @@ func (in *PipelineSparkSpec) DeepCopyInto(out *PipelineSparkSpec) {
 		*out = new(int32)
 		**out = **in
 	}
-	if in.ExecutorResources != nil {
-		in, out := &in.ExecutorResources, &out.ExecutorResources
-		*out = new(Resources)
-		(*in).DeepCopyInto(*out)
-	}
 	if in.Conf != nil {
 		in, out := &in.Conf, &out.Conf
 		*out = make(map[string]PipelineSetting, len(*in))

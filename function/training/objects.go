@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/crew"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/podspec"
 	"github.com/capstan-dev/capstan/function/training/names"
 	"github.com/capstan-dev/capstan/function/training/pods"
@@ -48,7 +49,7 @@ func service(d *compose.Draft, p *pass) {
 			WithSelector(p.Pods()).
 			WithPorts(
 				servicePort("crew", crew.Port),
-				servicePort(pods.PortState, crew.StatePort))))
+				servicePort(jobpod.PortState, crew.StatePort))))
 }
 
 func servicePort(name string, number int32) *applycorev1.ServicePortApplyConfiguration {
@@ -68,7 +69,7 @@ func serviceAccount(d *compose.Draft, p *pass) {
 // what scrapes metrics reach the port of the state, and nothing else reaches anything. What pods may call stays open.
 func networkPolicy(d *compose.Draft, p *pass) {
 	crewmates := applynetworkingv1.NetworkPolicyIngressRule().WithFrom(compose.NewPeer("", p.Pods()))
-	state := intstr.FromString(pods.PortState)
+	state := intstr.FromString(jobpod.PortState)
 	rules := []*compose.IngressRule{crewmates, compose.Ingress(state, compose.PodsOf([]string{p.Settings.Database.CrossplaneNamespace})...)}
 	if ns := p.Settings.Algorithm.MetricsNamespaces; len(ns) > 0 {
 		rules = append(rules, compose.Ingress(state, compose.PodsOf(ns)...))

@@ -23,6 +23,9 @@ var FlinkJobGroupVersionKind = GroupVersion.WithKind("FlinkJob")
 // HookGroupVersionKind is the type of a Hook.
 var HookGroupVersionKind = GroupVersion.WithKind("Hook")
 
+// JobHistoryGroupVersionKind is the type of a JobHistory.
+var JobHistoryGroupVersionKind = GroupVersion.WithKind("JobHistory")
+
 // RunGroupVersionKind is the type of a Run.
 var RunGroupVersionKind = GroupVersion.WithKind("Run")
 
@@ -31,7 +34,7 @@ var TopologyGroupVersionKind = GroupVersion.WithKind("Topology")
 
 // SchemeBuilder registers the types of this package.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &FlinkJob{}, &FlinkJobList{}, &Hook{}, &HookList{}, &Run{}, &RunList{}, &Topology{}, &TopologyList{})
+	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &FlinkJob{}, &FlinkJobList{}, &Hook{}, &HookList{}, &JobHistory{}, &JobHistoryList{}, &Run{}, &RunList{}, &Topology{}, &TopologyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 })

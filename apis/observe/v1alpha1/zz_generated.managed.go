@@ -20,6 +20,8 @@ var (
 	_ resource.ManagedList   = &FlinkJobList{}
 	_ resource.ModernManaged = &Hook{}
 	_ resource.ManagedList   = &HookList{}
+	_ resource.ModernManaged = &JobHistory{}
+	_ resource.ManagedList   = &JobHistoryList{}
 	_ resource.ModernManaged = &Run{}
 	_ resource.ManagedList   = &RunList{}
 	_ resource.ModernManaged = &Topology{}
@@ -172,6 +174,46 @@ func (mg *Hook) SetWriteConnectionSecretToReference(*xpv2.LocalSecretReference) 
 
 // GetItems of this list.
 func (l *HookList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+
+	return items
+}
+
+// GetCondition of this JobHistory.
+func (mg *JobHistory) GetCondition(t xpv2.ConditionType) xpv2.Condition {
+	return mg.Status.GetCondition(t)
+}
+
+// SetConditions of this JobHistory.
+func (mg *JobHistory) SetConditions(c ...xpv2.Condition) { mg.Status.SetConditions(c...) }
+
+// GetManagementPolicies of this JobHistory.
+func (mg *JobHistory) GetManagementPolicies() xpv2.ManagementPolicies {
+	return mg.Spec.ManagementPolicies
+}
+
+// SetManagementPolicies of this JobHistory.
+func (mg *JobHistory) SetManagementPolicies(p xpv2.ManagementPolicies) {
+	mg.Spec.ManagementPolicies = p
+}
+
+// GetProviderConfigReference is nil: this kind talks to nothing outside the cluster.
+func (mg *JobHistory) GetProviderConfigReference() *xpv2.ProviderConfigReference { return nil }
+
+// SetProviderConfigReference does nothing: this kind talks to nothing outside the cluster.
+func (mg *JobHistory) SetProviderConfigReference(*xpv2.ProviderConfigReference) {}
+
+// GetWriteConnectionSecretToReference is nil: this kind has no connection details.
+func (mg *JobHistory) GetWriteConnectionSecretToReference() *xpv2.LocalSecretReference { return nil }
+
+// SetWriteConnectionSecretToReference does nothing: this kind has no connection details.
+func (mg *JobHistory) SetWriteConnectionSecretToReference(*xpv2.LocalSecretReference) {}
+
+// GetItems of this list.
+func (l *JobHistoryList) GetItems() []resource.Managed {
 	items := make([]resource.Managed, len(l.Items))
 	for i := range l.Items {
 		items[i] = &l.Items[i]

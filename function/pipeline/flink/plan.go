@@ -177,6 +177,9 @@ func (f *facts) running(l revisions.Ledger) v1alpha1.PipelineSpec {
 	s := *f.stable.DeepCopy()
 	// What reaches no pod is as it is written.
 	s.Suspend = f.spec.Suspend
+	if f.spec.Flink == nil {
+		return s
+	}
 	s.Flink.TaskManagers, s.Flink.Scaling, s.Flink.StableWithin = f.spec.Flink.TaskManagers, f.spec.Flink.Scaling, f.spec.Flink.StableWithin
 	return s
 }

@@ -205,6 +205,14 @@ func (p *pass) stateSaved() xpv2.Condition {
 	return compose.Unknown(t, v1alpha1.ReasonNoCheckpoint, "no checkpoint has been completed yet")
 }
 
+// within is the time that a revision has to complete a checkpoint.
+func (p *pass) within() time.Duration {
+	if p.spec.Flink == nil {
+		return 0
+	}
+	return duration(p.spec.Flink.StableWithin)
+}
+
 // revisionStable reports whether the revision that the spec asks for runs well.
 func (p *pass) revisionStable() xpv2.Condition {
 	const t = v1alpha1.TypeRevisionStable
@@ -212,16 +220,16 @@ func (p *pass) revisionStable() xpv2.Condition {
 	switch {
 	case l.Failed != nil:
 		return compose.False(t, v1alpha1.ReasonRolledBack, fmt.Sprintf("revision %d completed no checkpoint within %s, and the spec before it runs again as revision %d: %s. Correct the spec",
-			l.Failed.Revision, duration(p.spec.Flink.StableWithin), l.Revision, l.Failed.Why))
+			l.Failed.Revision, p.within(), l.Revision, l.Failed.Why))
 	case l.Stable:
 		return compose.True(t, v1alpha1.ReasonStable, fmt.Sprintf("revision %d has completed a checkpoint", l.Revision))
-	case l.Seen != nil && !p.Now.Before(l.Seen.Add(duration(p.spec.Flink.StableWithin))):
+	case l.Seen != nil && !p.Now.Before(l.Seen.Add(p.within())):
 		why := "no report"
 		if r := p.present(); r != nil {
 			why = revisions.Cause(*r)
 		}
 		return compose.False(t, v1alpha1.ReasonUnstable, fmt.Sprintf("revision %d completed no checkpoint within %s, and there is no revision to go back to: %s",
-			l.Revision, duration(p.spec.Flink.StableWithin), why))
+			l.Revision, p.within(), why))
 	}
 	return compose.Unknown(t, v1alpha1.ReasonTrial, fmt.Sprintf("revision %d has not completed a checkpoint yet", l.Revision))
 }

@@ -4,12 +4,10 @@ package pods
 
 import (
 	"encoding/json"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/jobpod"
 )
 
 // Plan that the crew of the run follows, as JSON.
@@ -19,7 +17,7 @@ func (in Inputs) Plan() (string, error) {
 		Version: crew.PlanVersion, Training: in.Name, Run: int(in.Run),
 		Workers: int(*s.Workers), Spares: int(*s.Spares), Processes: int(*s.ProcessesPerWorker),
 		HostPrefix: in.Job(in.Run), Domain: in.Domain(),
-		ResumeFrom: in.ResumeFrom, GraceSeconds: seconds(s.GracePeriod),
+		ResumeFrom: in.ResumeFrom, GraceSeconds: jobpod.Seconds(s.GracePeriod),
 	}
 	if c := s.Checkpoint; c != nil {
 		p.Checkpoints = &crew.Checkpoints{Dir: c.Path, Complete: c.Complete}
@@ -37,18 +35,10 @@ func (in Inputs) Plan() (string, error) {
 func watch(w *v1alpha1.TrainingWatch) crew.Watch {
 	out := crew.Watch{Progress: w.Progress, IgnoreNonFinite: w.NonFinite == v1alpha1.NonFiniteNotify}
 	if p := w.Phases; p != nil {
-		out.Phases = crew.Phases{Setup: seconds(p.Setup), Step: seconds(p.Step), Checkpoint: seconds(p.Checkpoint), Finish: seconds(p.Finish)}
+		out.Phases = crew.Phases{Setup: jobpod.Seconds(p.Setup), Step: jobpod.Seconds(p.Step), Checkpoint: jobpod.Seconds(p.Checkpoint), Finish: jobpod.Seconds(p.Finish)}
 	}
 	for _, f := range w.Faults {
 		out.Faults = append(out.Faults, crew.FaultPattern{Pattern: f.Pattern, Class: crew.Class(f.Class)})
 	}
 	return out
-}
-
-// seconds of a time, 0 for none. A part of a second counts as a whole one.
-func seconds(d *metav1.Duration) int {
-	if d == nil {
-		return 0
-	}
-	return int((d.Duration + time.Second - 1) / time.Second)
 }

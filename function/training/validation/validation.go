@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/allow"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/placement"
 	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 	"github.com/capstan-dev/capstan/function/training/pods"
@@ -44,7 +45,7 @@ func mounts(s v1alpha1.TrainingSpec) field.ErrorList {
 	var ms []podvalidation.Mount
 	add := func(at *field.Path, path string) { ms = append(ms, podvalidation.Mount{Field: at, Path: path}) }
 	if s.Resources.SharedMemory != nil {
-		add(spec.Child("resources", "sharedMemory"), pods.SharedMemoryPath)
+		add(spec.Child("resources", "sharedMemory"), jobpod.SharedMemoryPath)
 	}
 	if s.Checkpoint != nil {
 		add(spec.Child("checkpoint", "path"), s.Checkpoint.Path)
