@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/autoscaler"
 	"github.com/capstan-dev/capstan/provider/bucket"
 	"github.com/capstan-dev/capstan/provider/credential"
+	"github.com/capstan-dev/capstan/provider/flinkjob"
 	"github.com/capstan-dev/capstan/provider/hook"
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
@@ -68,6 +69,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKin
 		credentialsv1alpha1.CredentialGroupVersionKind:   credential.Setup,
 		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics),
 		observev1alpha1.AutoscalerGroupVersionKind:       autoscaler.Setup,
+		observev1alpha1.FlinkJobGroupVersionKind:         flinkjob.Setup(guard),
 		observev1alpha1.HookGroupVersionKind:             hook.Setup(guard),
 		observev1alpha1.RunGroupVersionKind:              run.Setup(guard),
 		observev1alpha1.TopologyGroupVersionKind:         topology.Setup,

@@ -17,7 +17,7 @@ import (
 // that completed a checkpoint is never taken back, and the claim, the pods and the stable spec are never dropped.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	histories := 60
+	histories := 40
 	if testing.Short() {
 		histories = 30
 	}
@@ -87,8 +87,8 @@ func history(t *testing.T, seed uint64) {
 			}
 			highest = w.runs.Revision
 			for _, i := range w.runs.Ignored {
-				if slices.ContainsFunc(w.folder, func(s saving) bool { return s.revision == i }) {
-					fail("revision %d saved state, and was rolled back", i)
+				if w.worked[i] {
+					fail("revision %d completed a checkpoint, and was rolled back", i)
 				}
 			}
 		}

@@ -47,7 +47,9 @@ type world struct {
 	runs    *contract.Plan
 	image   string
 	counted int
-	report  *observev1alpha1.FlinkJobObservation
+	// worked are revisions that completed a checkpoint.
+	worked map[int]bool
+	report *observev1alpha1.FlinkJobObservation
 }
 
 // A saving is a state that is complete.
@@ -63,7 +65,7 @@ func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
 	w := &world{
 		t: tb, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), spec: map[string]any{}, server: composetest.NewServer(),
-		composed: map[string]compose.Object{}, broken: map[string]bool{},
+		composed: map[string]compose.Object{}, broken: map[string]bool{}, worked: map[int]bool{},
 	}
 	w.edit(spec)
 	return w
@@ -218,7 +220,7 @@ func (w *world) run(d time.Duration) {
 		return
 	}
 	w.counted++
-	w.save()
+	w.worked[w.runs.Revision] = w.save()
 	w.report.Phase, w.report.Parallelism, w.report.TaskManagers = string(contract.PhaseRunning), 1, 1
 	w.report.Checkpoint = &observev1alpha1.FlinkJobCheckpoint{ID: int64(len(w.folder)), At: metav1.NewTime(w.now), Bytes: 10, Millis: 20}
 }

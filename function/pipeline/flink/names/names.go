@@ -23,11 +23,12 @@ const (
 	Job              = "flink-job"
 	JobManager       = "flink-jobmanager"
 	NetworkPolicy    = "flink-networkpolicy"
-	Service          = "flink-service"
-	ServiceAccount   = "flink-serviceaccount"
-	Stable           = "flink-stable"
-	State            = "flink-state"
-	TaskManagers     = "flink-taskmanagers"
+	// Service has the note of the settings, as that of other Pipelines.
+	Service        = "service"
+	ServiceAccount = "flink-serviceaccount"
+	Stable         = "flink-stable"
+	State          = "flink-state"
+	TaskManagers   = "flink-taskmanagers"
 
 	ConfigPrefix = "flink-config-"
 )
