@@ -36,6 +36,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/prometheus"
 	"github.com/capstan-dev/capstan/provider/internal/s3"
+	"github.com/capstan-dev/capstan/provider/jobhistory"
 	"github.com/capstan-dev/capstan/provider/modelalias"
 	"github.com/capstan-dev/capstan/provider/modelversion"
 	"github.com/capstan-dev/capstan/provider/providerconfig"
@@ -71,6 +72,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKin
 		observev1alpha1.AutoscalerGroupVersionKind:       autoscaler.Setup,
 		observev1alpha1.FlinkJobGroupVersionKind:         flinkjob.Setup(guard),
 		observev1alpha1.HookGroupVersionKind:             hook.Setup(guard),
+		observev1alpha1.JobHistoryGroupVersionKind:       jobhistory.Setup(guard),
 		observev1alpha1.RunGroupVersionKind:              run.Setup(guard),
 		observev1alpha1.TopologyGroupVersionKind:         topology.Setup,
 		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),

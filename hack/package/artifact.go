@@ -43,6 +43,7 @@ func artifacts() []artifact {
 	return []artifact{
 		{Name: "companion", Program: "./images/companion"},
 		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
+		{Name: "demo-pipeline", Program: "./images/demo-pipeline"},
 		{Name: "demo-training", Program: "./images/demo-training"},
 		{Name: "demo-flink", Program: "./images/demo-flink"},
 		{Name: "postgres", Program: "./images/postgres/member", Member: true},

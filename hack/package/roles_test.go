@@ -20,6 +20,7 @@ var notWritten = map[string]string{
 	"clusterproviderconfigs.capstan.dev": "serves all namespaces, so that the platform team writes it",
 	"flinkjobs.observe.capstan.dev":      "composed by a Pipeline",
 	"hooks.observe.capstan.dev":          "composed by an Algorithm",
+	"jobhistories.observe.capstan.dev":   "composed by a Pipeline",
 	"providerconfigusages.capstan.dev":   "written by the provider",
 	"runs.observe.capstan.dev":           "composed by a Training",
 	"topologies.observe.capstan.dev":     "composed by a Database",

@@ -41,7 +41,7 @@ func install(ctx context.Context, b cluster.Bare, root string) error {
 		return err
 	}
 	ours := []string{filepath.Join(root, "package", "platform.yaml")}
-	for _, kind := range []string{"algorithm", "database", "experiment", "training"} {
+	for _, kind := range []string{"algorithm", "database", "experiment", "pipeline", "training"} {
 		for _, file := range []string{"definition.yaml", "composition.yaml"} {
 			ours = append(ours, filepath.Join(root, "apis", kind, file))
 		}

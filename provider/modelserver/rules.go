@@ -158,7 +158,7 @@ func RuleFile() string {
 func PrometheusRule() string {
 	return generated + `# Recording rules for the Prometheus Operator: apply it once, in the namespace of a Prometheus that selects it. Where the operator
 # enforces the label namespace, except this object in excludedFromEnforcement: it is about the pods of all namespaces. Its alerts
-# about rollouts and Trainings need the provider scraped: podmonitor.yaml.
+# about rollouts, Trainings and Pipelines need the provider scraped: podmonitor.yaml.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -191,6 +191,7 @@ func groups(indent string) string {
 	}{
 		{"capstan-rollouts", rolloutRules(), rolloutAlerts()},
 		{"capstan-trainings", trainingRules(), trainingAlerts()},
+		{"capstan-pipelines", pipelineRules(), pipelineAlerts()},
 	} {
 		line(1, "- name: "+of.group)
 		line(2, "interval: "+every)

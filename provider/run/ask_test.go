@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/podask"
 )
 
 // guard that knows the address of an API server.
@@ -49,7 +50,7 @@ func TestAsk(t *testing.T) {
 			reason: "A redirect could lead anywhere.",
 			serve:  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, want: "HTTP status 302",
 		},
-		"Large":   {reason: "Nobody may fill the provider's memory.", serve: body(`{"run":1,"phase":"Running","message":"` + strings.Repeat("x", maxAnswer) + `"}`), want: "longer than any State"},
+		"Large":   {reason: "Nobody may fill the provider's memory.", serve: body(`{"run":1,"phase":"Running","message":"` + strings.Repeat("x", podask.MaxAnswer) + `"}`), want: "longer than any State"},
 		"Garbage": {reason: "What a server says that is none of ours is not repeated.", serve: body("secret words"), want: "no State of a run"},
 		"Endless": {
 			reason: "An answer without an end ends.",
@@ -106,8 +107,8 @@ func TestGuard(t *testing.T) {
 	} {
 		p := pod(0, func(p *corev1.Pod) { p.Status.PodIP = address })
 		_, err := newAsker(guard().PodDialer)(t.Context(), &p, 1)
-		var r *refusal
-		if !errors.As(err, &r) || !r.certain || !strings.Contains(r.why, want) {
+		var r *podask.Refusal
+		if !errors.As(err, &r) || !r.Certain || !strings.Contains(r.Why, want) {
 			t.Errorf("%s: want it to be refused as %s, got %v", address, want, err)
 		}
 	}
@@ -168,7 +169,7 @@ func TestPhone(t *testing.T) {
 	}
 	look(time.Minute)
 	expect("It answers", "0s", "15s", "30s", "45s")
-	err = &refusal{why: "nothing listens"}
+	err = &podask.Refusal{Why: "nothing listens"}
 	look(8 * time.Minute)
 	expect("Nobody answers", "1m0s", "1m15s", "1m30s", "1m45s", "2m15s", "3m15s", "5m15s", "7m15s")
 	if got := strings.Join(silent, " "); !strings.HasPrefix(got, "1m30s 1m45s") {
@@ -181,14 +182,14 @@ func TestPhone(t *testing.T) {
 	at = now.Add(9*time.Minute + 16*time.Second)
 	look(time.Second)
 	expect("Between two requests is a pause, whatever wakes the Run")
-	err = &refusal{why: "hostNetwork", certain: true}
+	err = &podask.Refusal{Why: "hostNetwork", Certain: true}
 	at = at.Add(time.Minute)
 	look(time.Second)
 	if len(silent) != 1 {
 		t.Errorf("What is certain is said at once, got %v", silent)
 	}
-	f.forget(cr.GetUID())
-	if len(f.calls) != 0 {
-		t.Error("A Run that is gone should be forgotten")
+	f.Forget(cr.GetUID())
+	if got := f.next(cr.GetUID()); got != time.Second {
+		t.Errorf("A Run that is gone should be forgotten, and is asked again in %s", got)
 	}
 }

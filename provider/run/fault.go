@@ -10,7 +10,9 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/jobhealth"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
 // whole is the rank of a fault of a whole pod.
@@ -25,7 +27,7 @@ const together = time.Minute
 func (v *view) fault(f *crew.Fault) *v1alpha1.RunFault {
 	out := &v1alpha1.RunFault{
 		Attempt: count(f.Attempt), Class: string(f.Class), Index: position(f.Index), Rank: position(f.Rank),
-		At: v.past(f.At), Message: text(f.Message, maxMessage),
+		At: v.past(f.At), Message: words.Heard(f.Message, maxMessage),
 	}
 	was := v.was.LastFault
 	if was != nil && was.Attempt == out.Attempt && was.Index == out.Index {
@@ -74,7 +76,7 @@ func position(n int) int32 {
 // overLimit says that the container of an index was killed for its memory.
 func overLimit(p *corev1.Pod, index int32) string {
 	s := podhealth.Subject{Pod: p, Spec: spec(p, crew.Container)}
-	return s.OverLimit(fmt.Sprintf("the container of index %d", index)) + ": " + remedyMemory
+	return s.OverLimit(fmt.Sprintf("the container of index %d", index)) + ": " + jobhealth.RemedyMemory
 }
 
 // spec of a container of a pod.

@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/podask"
 	"github.com/capstan-dev/capstan/provider/internal/testbench"
 	programs "github.com/capstan-dev/capstan/test/outside"
 )
@@ -139,7 +140,7 @@ func TestServer(t *testing.T) {
 		return at.Phase == "Succeeded" && at.Progress.Step == 60000
 	})
 	before = asked.Load()
-	time.Sleep(askEvery + 2*time.Second)
+	time.Sleep(podask.Every + 2*time.Second)
 	if asked.Load() != before {
 		t.Error("Nobody should be asked after the end")
 	}

@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,13 +71,13 @@ func (v *view) take(out *v1alpha1.RunObservation, s *crew.State) {
 	out.WithoutProgress = count(s.WithoutProgress)
 	out.GoodputPercent = new(min(count(s.GoodputPercent), 100))
 	out.Missing = v.missing(s.Missing)
-	out.Message = text(s.Message, maxMessage)
+	out.Message = words.Heard(s.Message, maxMessage)
 	out.Progress = &v1alpha1.RunProgress{
-		Step: max(s.Progress.Step, 0), Of: max(s.Progress.Of, 0), Loss: text(s.Progress.Loss, maxLoss),
+		Step: max(s.Progress.Step, 0), Of: max(s.Progress.Of, 0), Loss: words.Heard(s.Progress.Loss, maxLoss),
 		StepsPerMinute: rounded(60 * s.Progress.StepsPerSecond), At: new(metav1.NewTime(v.now)),
 	}
 	// A part of a URI would name something else.
-	if c := s.Checkpoint; c != nil && text(c.URI, maxURI) == c.URI {
+	if c := s.Checkpoint; c != nil && words.Heard(c.URI, maxURI) == c.URI {
 		was := out.Checkpoint
 		out.Checkpoint = &v1alpha1.RunCheckpoint{Step: max(c.Step, 0), URI: c.URI, At: v.past(c.At)}
 		if was != nil && was.Step == out.Checkpoint.Step && was.URI == out.Checkpoint.URI {
@@ -147,16 +146,4 @@ func rounded(f float64) float64 {
 	}
 	f, _ = strconv.ParseFloat(strconv.FormatFloat(min(f, maxRate), 'g', 3, 64), 64)
 	return f
-}
-
-// text of a tenant, in at most n bytes and on one line. Its own lines are told apart by slashes.
-func text(s string, n int) string {
-	s = words.Bounded(s, words.MaxHeard)
-	var lines []string
-	for l := range strings.Lines(s) {
-		if l = words.OneLine(l); l != "" {
-			lines = append(lines, l)
-		}
-	}
-	return words.Bounded(strings.Join(lines, " / "), n)
 }

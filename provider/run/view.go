@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/podask"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 )
 
@@ -131,7 +132,7 @@ func (v *view) ended(out *v1alpha1.RunObservation, t *corev1.ContainerStateTermi
 	case t.ExitCode == crew.ExitFailed:
 		out.Phase = string(crew.PhaseFailed)
 		if out.Message == "" {
-			out.Message = fmt.Sprintf("the coordinator gave the run up with exit code %d and left no State: %s", t.ExitCode, remedyLogs)
+			out.Message = fmt.Sprintf("the coordinator gave the run up with exit code %d and left no State: %s", t.ExitCode, podask.RemedyLogs)
 		}
 	default:
 		v.lose(out, t.FinishedAt.Time)

@@ -28,7 +28,7 @@ func TestFacts(t *testing.T) {
 		s.Phase, s.Message = crew.PhaseFailed, "no progress in 3 attempts\nValueError: batch\x1b[0m"
 	}))
 	asked := asJSON(t, running(func(s *state) { s.Checkpoint.Step = 41100 }))
-	overMemory := "the container of index 3 is killed for using more memory than its limit of 8Gi: raise spec.resources.memory, or have each rank use less"
+	overMemory := "the container of index 3 is killed for using more memory than its limit of 8Gi: raise spec.resources.memory, or have each process use less"
 	oom := &v1alpha1.RunFault{
 		Attempt: 1, Class: "OutOfMemory", Index: 3, Rank: -1, Node: "node-3", At: metav1.NewTime(ago(50 * time.Second)), Message: overMemory,
 	}
@@ -220,7 +220,7 @@ func TestFacts(t *testing.T) {
 				}
 				o.Pods = &v1alpha1.RunPods{
 					Reason:  "OutOfMemory",
-					Message: "the container is killed for using more memory than its limit of 8Gi; raise spec.resources.memory, or have each rank use less",
+					Message: "the container is killed for using more memory than its limit of 8Gi; raise spec.resources.memory, or have each process use less",
 				}
 			}),
 		},

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -17,6 +16,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/jobhealth"
 )
 
 // settle is how long events are gathered before a Run looks: the pods of a run start and end together.
@@ -35,21 +35,11 @@ func (w *watcher) handler() handler.Funcs {
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { w.wake(ctx, e.Object, q) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { w.wake(ctx, e.Object, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if differ(e.ObjectOld, e.ObjectNew) {
+			if jobhealth.Differ(e.ObjectOld, e.ObjectNew) {
 				w.wake(ctx, e.ObjectNew, q)
 			}
 		},
 	}
-}
-
-// differ reports whether two versions of a pod in the cache have different facts. The cache holds nothing else.
-func differ(was, is client.Object) bool {
-	a, ok := was.DeepCopyObject().(client.Object)
-	if !ok {
-		return true
-	}
-	a.SetResourceVersion(is.GetResourceVersion())
-	return !equality.Semantic.DeepEqual(a, is)
 }
 
 // wake the Run that looks at a pod.
@@ -68,5 +58,5 @@ func (w *watcher) wake(ctx context.Context, pod client.Object, q queue) {
 
 // forgetful forgets deleted Runs. They have no finalizer, so no reconcile sees them go.
 func (o *observer) forgetful() handler.Funcs {
-	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { o.phone.forget(e.Object.GetUID()) }}
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { o.phone.Forget(e.Object.GetUID()) }}
 }

@@ -34,6 +34,7 @@ func types() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		algorithmXRD:  reflect.TypeFor[v1alpha1.Algorithm](),
 		databaseXRD:   reflect.TypeFor[v1alpha1.Database](),
+		pipelineXRD:   reflect.TypeFor[v1alpha1.Pipeline](),
 		trainingXRD:   reflect.TypeFor[v1alpha1.Training](),
 		experimentXRD: reflect.TypeFor[v1alpha1.Experiment](),
 		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
@@ -116,6 +117,7 @@ func paths(path string, typ reflect.Type) []string {
 // TestRoundTrip shows that nothing that is stored is lost on its way through the Go type.
 func TestRoundTrip(t *testing.T) {
 	roundTrip(t, "algorithm", algorithmXRD, func() any { return &v1alpha1.Algorithm{} })
+	roundTrip(t, "pipeline", pipelineXRD, func() any { return &v1alpha1.Pipeline{} })
 	roundTrip(t, "training", trainingXRD, func() any { return &v1alpha1.Training{} })
 	roundTrip(t, "experiment", experimentXRD, func() any { return &v1alpha1.Experiment{} })
 }

@@ -101,7 +101,7 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/version-unavailable": "Degraded",
 	}
 	seen := 0
-	for _, kind := range []string{"algorithm", "database", "experiment", "training"} {
+	for _, kind := range []string{"algorithm", "database", "experiment", "pipeline", "training"} {
 		files, err := filepath.Glob(filepath.Join(root, "examples", kind, "*", "want.yaml"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("cannot find examples: %v", err)
@@ -221,6 +221,18 @@ func cases() map[string]recorded {
 		"ExperimentEnded":   {"No result is a result.", status("Experiment", "phase: Ended", synced, accepted, "ExperimentDecided=False/DurationOver: too few", ready), "Healthy", "too few"},
 		"ExperimentRefused": {"The spec is not carried out.", status("Experiment", "phase: Waiting", synced, "Accepted=False/InvalidSpec: spec.armB", creating), "Degraded", "spec.armB"},
 
+		"PipelineNew":          {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Pipeline, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
+		"PipelinePending":      {"Nothing runs.", status("Pipeline", "phase: Pending", synced, accepted, "Progressing=False/Pending: objects", creating), "Progressing", "objects"},
+		"PipelineWaiting":      {"The schedule has the next run.", status("Pipeline", "phase: Waiting", synced, accepted, "Progressing=False/Waiting: no run has begun yet", ready), "Healthy", "no run has begun"},
+		"PipelineQueued":       {"A queue decides.", status("Pipeline", "phase: Queued", synced, accepted, "Progressing=False/Queued: waits for a queue", creating), "Progressing", "waits for a queue"},
+		"PipelineStarting":     {"Pods start.", status("Pipeline", "phase: Starting", synced, accepted, "Progressing=False/Starting: pods start", creating), "Progressing", "pods start"},
+		"PipelineRunning":      {"It may last for hours.", status("Pipeline", "phase: Running", synced, accepted, "Progressing=True/Running: run 1 runs", "Succeeded=Unknown/NotFinished", ready), "Healthy", "run 1 runs"},
+		"PipelineRecovering":   {"The program starts again.", status("Pipeline", "phase: Recovering", synced, accepted, "Progressing=False/Recovering: starts again", creating), "Progressing", "starts again"},
+		"PipelineUpgrading":    {"The edited stream follows.", status("Pipeline", "phase: Upgrading", synced, accepted, "Progressing=False/Upgrading: the edited spec starts", creating), "Progressing", "edited spec"},
+		"PipelineSuspended":    {"A person resumes it.", status("Pipeline", "phase: Suspended", synced, accepted, "Progressing=False/Suspended: remove it", creating), "Suspended", "remove it"},
+		"PipelineSucceeded":    {"It is done.", status("Pipeline", "phase: Succeeded", synced, accepted, "Progressing=False/Succeeded: run 1 succeeded", "Succeeded=True/Succeeded", ready), "Healthy", "run 1 succeeded"},
+		"PipelineFailed":       {"A person has to look.", status("Pipeline", "phase: Failed", synced, accepted, "Progressing=False/Failed", "Succeeded=False/ProgramFailed: no such table", creating), "Degraded", "no such table"},
+		"PipelineRefused":      {"The spec is not carried out.", status("Pipeline", "phase: Running", synced, "Accepted=False/InvalidSpec: spec.retry", ready), "Degraded", "spec.retry"},
 		"TrainingNew":          {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Training, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
 		"TrainingPending":      {"Nothing runs.", status("Training", "phase: Pending", synced, accepted, "Progressing=False/Pending: objects", creating), "Progressing", "objects"},
 		"TrainingQueued":       {"A queue decides.", status("Training", "phase: Queued", synced, accepted, "Progressing=False/Queued: waits for a queue", creating), "Progressing", "waits for a queue"},
@@ -269,7 +281,7 @@ func TestHealthInEveryPhase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, tc.object)
 			check(t, tc.reason, o, tc.want, tc.message)
-			covered[map[string]string{"Algorithm": "Phase", "Database": "DatabasePhase", "Training": "TrainingPhase"}[text(o, "kind")]+" "+text(o, "status", "phase")] = true
+			covered[map[string]string{"Algorithm": "Phase", "Database": "DatabasePhase", "Pipeline": "PipelinePhase", "Training": "TrainingPhase"}[text(o, "kind")]+" "+text(o, "status", "phase")] = true
 			covered["RolloutPhase "+text(o, "status", "rollout", "phase")] = true
 		})
 	}
@@ -303,7 +315,7 @@ func phases(t *testing.T) []string {
 				return true
 			}
 			of, ok := spec.Type.(*ast.Ident)
-			if !ok || of.Name != "Phase" && of.Name != "RolloutPhase" && of.Name != "DatabasePhase" && of.Name != "TrainingPhase" {
+			if !ok || of.Name != "Phase" && of.Name != "RolloutPhase" && of.Name != "DatabasePhase" && of.Name != "TrainingPhase" && of.Name != "PipelinePhase" {
 				return true
 			}
 			for _, v := range spec.Values {

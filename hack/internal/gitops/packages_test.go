@@ -94,7 +94,7 @@ func TestHealthOfManaged(t *testing.T) {
 // TestHealthChecksComplete shows that every kind that people write has a check.
 func TestHealthChecksComplete(t *testing.T) {
 	want := []string{
-		"capstan.dev_Algorithm", "capstan.dev_Database", "capstan.dev_Experiment", "capstan.dev_Training", "credentials.capstan.dev_Credential",
+		"capstan.dev_Algorithm", "capstan.dev_Database", "capstan.dev_Experiment", "capstan.dev_Pipeline", "capstan.dev_Training", "credentials.capstan.dev_Credential",
 		"pkg.crossplane.io_Configuration", "pkg.crossplane.io_Function", "pkg.crossplane.io_Provider",
 		"registry.capstan.dev_ModelAlias", "registry.capstan.dev_ModelVersion", "registry.capstan.dev_RegisteredModel",
 		"storage.capstan.dev_Bucket",

@@ -82,3 +82,15 @@ func Bounded(s string, n int) string {
 	}
 	return strings.TrimRight(s[:cut], " ") + more
 }
+
+// Heard is the text of a tenant, in at most n bytes and on one line. Its own lines are told apart by slashes.
+func Heard(s string, n int) string {
+	s = Bounded(s, MaxHeard)
+	var lines []string
+	for l := range strings.Lines(s) {
+		if l = OneLine(l); l != "" {
+			lines = append(lines, l)
+		}
+	}
+	return Bounded(strings.Join(lines, " / "), n)
+}
