@@ -25,8 +25,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// stream with a double of Flink, which has the command line of Java. It counts numbers: see images/demo-flink.
-func stream(ns, name string, args ...string) *v1alpha1.Pipeline {
+// flinkStream with a double of Flink, which has the command line of Java. It counts numbers: see images/demo-flink.
+func flinkStream(ns, name string, args ...string) *v1alpha1.Pipeline {
 	cpu, memory, storage := resource.MustParse("10m"), resource.MustParse("700Mi"), resource.MustParse("64Mi")
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return &v1alpha1.Pipeline{
@@ -50,8 +50,8 @@ func stream(ns, name string, args ...string) *v1alpha1.Pipeline {
 	}
 }
 
-// An account of what all JobManagers of a stream counted, by their logs.
-type account struct {
+// A flinkCount is what all JobManagers of a stream counted, by their logs.
+type flinkCount struct {
 	t        *testing.T
 	ns, name string
 
@@ -61,10 +61,10 @@ type account struct {
 	seen    map[string]bool
 }
 
-// follow the logs of the JobManager's pods, each from its begin, while the test runs.
-func follow(t *testing.T, ns, name string) *account {
+// countFlink follows the logs of the JobManager's pods, each from its begin, while the test runs.
+func countFlink(t *testing.T, ns, name string) *flinkCount {
 	t.Helper()
-	a := &account{t: t, ns: ns, name: name, highest: -1, seen: map[string]bool{}}
+	a := &flinkCount{t: t, ns: ns, name: name, highest: -1, seen: map[string]bool{}}
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	t.Cleanup(func() { stop(); all.Wait() })
@@ -89,7 +89,7 @@ func follow(t *testing.T, ns, name string) *account {
 	return a
 }
 
-func (a *account) read(ctx context.Context, pod string) {
+func (a *flinkCount) read(ctx context.Context, pod string) {
 	in, err := clients.CoreV1().Pods(a.ns).GetLogs(pod, &corev1.PodLogOptions{Container: runner.Container, Follow: true}).Stream(ctx)
 	if err != nil {
 		return
@@ -114,7 +114,7 @@ func (a *account) read(ctx context.Context, pod string) {
 }
 
 // exact fails if a number was counted twice or not at all, or nothing since a number. It returns the highest number.
-func (a *account) exact(beyond int) int {
+func (a *flinkCount) exact(beyond int) int {
 	a.t.Helper()
 	eventually(a.t, "it goes on counting", func(context.Context) error {
 		a.mu.Lock()
@@ -132,8 +132,8 @@ func (a *account) exact(beyond int) int {
 	return a.highest
 }
 
-// streams fails until the status of a stream is as it should be.
-func streams(ns, name string, is func(v1alpha1.PipelineStatus, v1alpha1.PipelineStream) bool) func(context.Context) error {
+// flinkStatus fails until the status of a stream is as it should be.
+func flinkStatus(ns, name string, is func(v1alpha1.PipelineStatus, v1alpha1.PipelineStream) bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		p, err := get(ctx, &v1alpha1.Pipeline{}, ns, name)
 		if err != nil {
@@ -150,9 +150,9 @@ func streams(ns, name string, is func(v1alpha1.PipelineStatus, v1alpha1.Pipeline
 	}
 }
 
-// revision fails until a revision runs and has completed a checkpoint.
-func revision(ns, name string, number int32) func(context.Context) error {
-	return streams(ns, name, func(st v1alpha1.PipelineStatus, s v1alpha1.PipelineStream) bool {
+// flinkRevision fails until a revision runs and has completed a checkpoint.
+func flinkRevision(ns, name string, number int32) func(context.Context) error {
+	return flinkStatus(ns, name, func(st v1alpha1.PipelineStatus, s v1alpha1.PipelineStream) bool {
 		return st.Phase == v1alpha1.PipelineRunning && s.Revision == number && s.Checkpoint != nil
 	})
 }
@@ -162,27 +162,27 @@ func revision(ns, name string, number int32) func(context.Context) error {
 func TestPipelineFlink(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	if err := apply(t.Context(), stream(ns, "clicks")); err != nil {
+	if err := apply(t.Context(), flinkStream(ns, "clicks")); err != nil {
 		t.Fatal(err)
 	}
-	a := follow(t, ns, "clicks")
-	within(t, 2*timeout, "the stream runs", revision(ns, "clicks", 1))
+	a := countFlink(t, ns, "clicks")
+	within(t, 2*timeout, "the stream runs", flinkRevision(ns, "clicks", 1))
 	n := a.exact(10)
 
-	if err := apply(t.Context(), stream(ns, "clicks", "--end=1000000")); err != nil {
+	if err := apply(t.Context(), flinkStream(ns, "clicks", "--end=1000000")); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 2*timeout, "an edit makes the next revision", revision(ns, "clicks", 2))
-	eventually(t, "it goes on from the savepoint", streams(ns, "clicks", func(_ v1alpha1.PipelineStatus, s v1alpha1.PipelineStream) bool {
+	within(t, 2*timeout, "an edit makes the next revision", flinkRevision(ns, "clicks", 2))
+	eventually(t, "it goes on from the savepoint", flinkStatus(ns, "clicks", func(_ v1alpha1.PipelineStatus, s v1alpha1.PipelineStream) bool {
 		return s.From != nil && s.Savepoint != nil && s.From.Path == s.Savepoint.Path && s.SavepointError == ""
 	}))
 	n = a.exact(n)
 
-	if err := apply(t.Context(), stream(ns, "clicks", "--end=1000000", "--failing")); err != nil {
+	if err := apply(t.Context(), flinkStream(ns, "clicks", "--end=1000000", "--failing")); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 3*timeout, "a broken edit is taken back", revision(ns, "clicks", 4))
-	eventually(t, "it says so", streams(ns, "clicks", func(_ v1alpha1.PipelineStatus, s v1alpha1.PipelineStream) bool {
+	within(t, 3*timeout, "a broken edit is taken back", flinkRevision(ns, "clicks", 4))
+	eventually(t, "it says so", flinkStatus(ns, "clicks", func(_ v1alpha1.PipelineStatus, s v1alpha1.PipelineStream) bool {
 		return s.RolledBack != nil && s.RolledBack.Revision == 3 && strings.Contains(s.RolledBack.Message, "made to fail") && s.From != nil
 	}))
 	n = a.exact(n)
@@ -203,7 +203,7 @@ func TestPipelineFlink(t *testing.T) {
 		if err := leave(); err != nil {
 			t.Fatal(err)
 		}
-		within(t, 2*timeout, what, streams(ns, "clicks", func(st v1alpha1.PipelineStatus, s v1alpha1.PipelineStream) bool {
+		within(t, 2*timeout, what, flinkStatus(ns, "clicks", func(st v1alpha1.PipelineStatus, s v1alpha1.PipelineStream) bool {
 			return st.Phase == v1alpha1.PipelineRunning && s.Savepoint != nil && s.Savepoint.ID > id && s.From != nil && s.From.ID == s.Savepoint.ID
 		}))
 		n = a.exact(n)
@@ -213,7 +213,7 @@ func TestPipelineFlink(t *testing.T) {
 		return clients.PolicyV1().Evictions(ns).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: jobManager().ObjectMeta})
 	})
 
-	suspended := stream(ns, "clicks", "--end=1000000")
+	suspended := flinkStream(ns, "clicks", "--end=1000000")
 	suspended.Spec.Suspend = true
 	if err := apply(t.Context(), suspended); err != nil {
 		t.Fatal(err)
@@ -228,9 +228,9 @@ func TestPipelineFlink(t *testing.T) {
 		}
 		return nil
 	})
-	if err := apply(t.Context(), stream(ns, "clicks", "--end=1000000")); err != nil {
+	if err := apply(t.Context(), flinkStream(ns, "clicks", "--end=1000000")); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 2*timeout, "the stream goes on", revision(ns, "clicks", 4))
+	within(t, 2*timeout, "the stream goes on", flinkRevision(ns, "clicks", 4))
 	a.exact(n)
 }

@@ -17,9 +17,9 @@ import (
 // that completed a checkpoint is never taken back, and the claim, the pods and the stable spec are never dropped.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	histories := 40
+	histories := 10
 	if testing.Short() {
-		histories = 30
+		histories = 5
 	}
 	for seed := range histories {
 		history(t, uint64(seed)) //nolint:gosec // It is small.
