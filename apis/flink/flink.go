@@ -35,7 +35,7 @@ const (
 	StatePath = "/v1/state"
 	// MetricsPath answers in the text format of Prometheus.
 	MetricsPath = "/metrics"
-	// RestPort of Flink, which listens on the loopback address of the JobManager's pod only: whoever reaches it can cancel the job.
+	// RestPort of Flink, which listens on the loopback address of the JobManager's pod only, because each client that reaches it can cancel the job.
 	RestPort = 8081
 	// BlobPort serves jars to TaskManagers.
 	BlobPort = 6124
@@ -245,7 +245,7 @@ type Fault struct {
 // MaxMessage is the length of the longest message of a Fault or a Stop.
 const MaxMessage = 1024
 
-// Stop is how a JobManager ended that was told to go.
+// Stop is how a JobManager ended that had to go.
 type Stop struct {
 	// Revision of it.
 	Revision int `json:"revision"`
@@ -261,7 +261,7 @@ type Stop struct {
 type Record struct {
 	// Version of the record. Default: 1.
 	Version int `json:"version,omitempty"`
-	// LastStop is how the last JobManager ended that was told to go.
+	// LastStop is how the last JobManager ended that had to go.
 	LastStop *Stop `json:"lastStop,omitempty"`
 	// Known is the newest state that a companion started from or saw. Without any state in the folder the stream does not begin again.
 	Known *Saved `json:"known,omitempty"`

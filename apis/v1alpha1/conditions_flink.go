@@ -4,7 +4,7 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// Conditions of a stream with the engine Flink, beside those of every Pipeline.
+// Conditions of a stream with the engine Flink, beside the conditions of every Pipeline.
 const (
 	// TypeStateSaved reports whether the state of a stream is safe: checkpoints are completed, and the last stop took a savepoint.
 	TypeStateSaved xpv2.ConditionType = "StateSaved"

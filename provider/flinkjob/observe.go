@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/runner"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
+	"github.com/capstan-dev/capstan/provider/internal/podask"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
@@ -46,7 +47,7 @@ type observer struct {
 	kind.Nothing[*v1alpha1.FlinkJob]
 
 	seen   client.Reader
-	phone  *phone
+	phone  *podask.Phone[flink.State]
 	counts *counts
 	now    func() time.Time
 }
@@ -69,7 +70,7 @@ func (o *observer) Observe(ctx context.Context, cr *v1alpha1.FlinkJob) (managed.
 	seen := facts{was: cr.Status.AtProvider, pods: l.Items, now: o.now().UTC().Truncate(time.Second)}
 	if p := seen.jobManager(); p != nil {
 		var err error
-		if seen.state, seen.silent, err = o.phone.call(ctx, cr.GetUID(), p); err != nil {
+		if seen.state, seen.silent, err = o.phone.Call(ctx, cr.GetUID(), p, 0); err != nil {
 			return managed.ExternalObservation{}, fmt.Errorf("cannot ask the JobManager: %w", err)
 		}
 	}
@@ -189,7 +190,7 @@ func text(s string) string {
 	return words.Bounded(strings.Join(lines, " / "), maxMessage)
 }
 
-// worth reports whether an observation is worth a write: a fact has changed, or checkpoints went on for a while. An hour without a fault makes
+// worth reports whether an observation is worth a write: a fact has changed, or ten minutes of checkpoints passed. An hour without a fault makes
 // six writes.
 func worth(was, is v1alpha1.FlinkJobObservation) bool {
 	a, b := *was.DeepCopy(), *is.DeepCopy()

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/runner"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/podask"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -175,7 +176,7 @@ func TestAsk(t *testing.T) {
 		"Zero":     {reason: "Revisions begin with 1.", body: `{"revision":0,"phase":"Running"}`, want: "no State of a stream"},
 		"Two":      {reason: "Nothing follows a State.", body: `{"revision":2,"phase":"Running"}{}`, want: "no State of a stream"},
 		"Version":  {reason: "A later version is named.", body: `{"version":9,"revision":2,"phase":"Running"}`, want: "version 9"},
-		"Long":     {reason: "An answer is bounded.", body: strings.Repeat(" ", maxAnswer+1), want: "longer than any State"},
+		"Long":     {reason: "An answer is bounded.", body: strings.Repeat(" ", podask.MaxAnswer+1), want: "longer than any State"},
 		"Redirect": {reason: "No redirect is followed.", redirect: "yes", want: "HTTP status 302"},
 		"Node":     {reason: "A pod in the network of its node gets no request.", change: func(p *corev1.Pod) { p.Status.HostIP = p.Status.PodIP }, want: "hostNetwork"},
 		"None":     {reason: "A pod without an address gets none.", change: func(p *corev1.Pod) { p.Status.PodIP = "" }, want: "no address yet"},
@@ -187,9 +188,9 @@ func TestAsk(t *testing.T) {
 			if tc.change != nil {
 				tc.change(p)
 			}
-			s, err := asker(t.Context(), p)
-			var r *refusal
-			if tc.want == "" && (err != nil || s.Revision != 2) || tc.want != "" && (!errors.As(err, &r) || !strings.Contains(r.why, tc.want)) {
+			s, err := asker(t.Context(), p, 0)
+			var r *podask.Refusal
+			if tc.want == "" && (err != nil || s.Revision != 2) || tc.want != "" && (!errors.As(err, &r) || !strings.Contains(r.Why, tc.want)) {
 				t.Errorf("%s\nwant %q, got %+v, %v", tc.reason, tc.want, s, err)
 			}
 		})

@@ -36,6 +36,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/runner"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/podask"
 )
 
 // Setup returns what adds a controller of FlinkJobs to a manager, with a cache of its own for the pods of streams. The guard decides which
@@ -49,7 +50,7 @@ func Setup(guard *outside.Guard) func(ctrl.Manager, controller.Options) error {
 		if err := mgr.Add(seen); err != nil {
 			return fmt.Errorf("cannot add the cache of pods: %w", err)
 		}
-		obs := &observer{seen: seen, now: time.Now, phone: newPhone(newAsker(guard.PodDialer), time.Now), counts: newCounts(mgr.GetClient())}
+		obs := &observer{seen: seen, now: time.Now, phone: podask.NewPhone(newAsker(guard.PodDialer), time.Now), counts: newCounts(mgr.GetClient())}
 		if err := obs.counts.serve(); err != nil {
 			return err
 		}
@@ -129,6 +130,6 @@ func (w *watcher) of(ctx context.Context, pod client.Object) []reconcile.Request
 // forgetful forgets deleted FlinkJobs. They have no finalizer, so no reconcile sees them go.
 func (o *observer) forgetful() handler.Funcs {
 	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		o.phone.forget(e.Object.GetUID())
+		o.phone.Forget(e.Object.GetUID())
 	}}
 }

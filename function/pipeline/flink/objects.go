@@ -126,7 +126,7 @@ func state(d *compose.Draft, p *pass) {
 	d.Require(names.State, applycorev1.PersistentVolumeClaim(p.State(), p.Namespace).WithLabels(p.Labels()).WithSpec(spec))
 }
 
-// config files in an immutable ConfigMap named by its content. Those of the pods that exist stay until the next ones are stable.
+// config files in an immutable ConfigMap named by its content. ConfigMaps of the pods that exist stay until the next ones are stable.
 func config(d *compose.Draft, p *pass) {
 	if p.runs.Config != nil {
 		hash := podspec.ConfigHash(p.runs.Config)
@@ -177,7 +177,7 @@ func jobManager(d *compose.Draft, p *pass, template *applycorev1.PodTemplateSpec
 			WithTemplate(template)))
 }
 
-// taskManagers of one revision: those of another have another image, and cannot join.
+// taskManagers of one revision: TaskManagers of another have another image, and cannot join.
 func taskManagers(d *compose.Draft, p *pass, template *applycorev1.PodTemplateSpecApplyConfiguration) {
 	spec := applyappsv1.DeploymentSpec().
 		WithStrategy(applyappsv1.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
@@ -190,7 +190,7 @@ func taskManagers(d *compose.Draft, p *pass, template *applycorev1.PodTemplateSp
 	d.Require(names.TaskManagers, applyappsv1.Deployment(p.TaskManager(), p.Namespace).WithLabels(p.Labels()).WithSpec(spec))
 }
 
-// taskManagers is their number, and whether it is ours to set. An autoscaler sets it, but for the first time and after a suspension.
+// taskManagers is their number, and whether it is ours to set. An autoscaler sets it, except for the first time and after a suspension.
 func (p *pass) taskManagers() (int32, bool) {
 	least, o := *p.runs.Flink.TaskManagers, p.Observed[names.TaskManagers]
 	switch {

@@ -31,7 +31,8 @@ func TestObjects(t *testing.T) {
 	w := begun(t, usualSpec)
 	got := compose.SortedKeys(w.plan.Objects)
 	want := []string{
-		names.DisruptionBudget, names.Job, names.JobManager, names.NetworkPolicy, names.Service, names.ServiceAccount, names.Stable, names.State, names.TaskManagers,
+		names.DisruptionBudget, names.Job, names.JobManager, names.NetworkPolicy, names.ServiceAccount, names.Stable, names.State, names.TaskManagers,
+		names.Service,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)

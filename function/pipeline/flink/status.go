@@ -172,7 +172,7 @@ func (p *pass) progressing() xpv2.Condition {
 		return not("the job has ended, because its input did. To run it again, edit the spec")
 	case v1alpha1.PipelineFailed:
 		if r.Phase == string(flink.PhaseCanceled) {
-			return not("somebody canceled the job in Flink. To run it again, edit the spec")
+			return not("the job was canceled in Flink. To run it again, edit the spec")
 		}
 		return not("Flink is not started: " + r.Message)
 	case v1alpha1.PipelineStarting:

@@ -35,7 +35,7 @@ type checkpoint struct {
 	at    time.Time
 }
 
-// A savepoint that was asked for.
+// A savepoint that was requested.
 type savepoint struct {
 	location string
 	failure  string

@@ -23,7 +23,7 @@ const (
 	Job              = "flink-job"
 	JobManager       = "flink-jobmanager"
 	NetworkPolicy    = "flink-networkpolicy"
-	// Service has the note of the settings, as that of other Pipelines.
+	// Service has the note of the settings, as for other Pipelines.
 	Service        = "service"
 	ServiceAccount = "flink-serviceaccount"
 	Stable         = "flink-stable"

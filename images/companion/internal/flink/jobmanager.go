@@ -170,7 +170,7 @@ func (m *jobManager) look(ctx context.Context) {
 	}
 }
 
-// tidy up after the first checkpoint: what the stream came from is not needed to go on any more. The record has that there is state.
+// tidy up after the first checkpoint: what the stream came from is not needed any more. The record has that there is state.
 func (m *jobManager) tidy() {
 	all, err := m.folder.Complete(nil)
 	if err != nil {
@@ -194,7 +194,7 @@ func (m *jobManager) tidy() {
 	}
 }
 
-// ended says whether Flink is to be started again after it ended by itself.
+// ended says whether Flink starts again after it ended by itself.
 func (m *jobManager) ended(flinks *child) error {
 	phase, code := flink.PhaseFinished, flinks.code()
 	switch last := m.report.job(); {

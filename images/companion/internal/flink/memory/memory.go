@@ -68,7 +68,7 @@ func JobManager(limit int64) (Division, error) {
 	}, nil
 }
 
-// TaskManager divides the memory of a pod with so many processors, of which there may be none. Some of its parts have sizes of the user.
+// TaskManager divides the memory of a pod with so many processors, or 0 if their number is not known. Some of its parts have sizes of the user.
 func TaskManager(limit int64, cpus float64, config map[string]string) (Division, error) {
 	if limit == 0 {
 		limit = defaultTaskManager

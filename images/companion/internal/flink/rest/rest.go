@@ -229,7 +229,7 @@ func (c *Client) metrics(ctx context.Context, path, suffix, aggregate string) ([
 	return values, nil
 }
 
-// Stop the job with a savepoint below a folder, and return the number by which it is asked for.
+// Stop the job with a savepoint below a folder, and return the number of the request.
 func (c *Client) Stop(ctx context.Context, dir string) (string, error) {
 	var accepted struct {
 		ID string `json:"request-id"`

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package states finds the state that a stream goes on from. Flink writes the file _metadata of a checkpoint or savepoint last, so that
+// Package states finds the state that a stream continues from. Flink writes the file _metadata of a checkpoint or savepoint last, so that
 // one with this file is complete. Flink numbers all of them, and the number grows from one start to the next.
 package states
 
@@ -33,7 +33,7 @@ type Folder struct {
 }
 
 // Complete states of all revisions but the ignored ones, oldest first. A later revision began with a state of an earlier one, so that its
-// own states are newer whatever their times are.
+// own states are newer, at any time.
 func (f Folder) Complete(ignored []int) ([]flink.Saved, error) {
 	var all []flink.Saved
 	for _, kind := range []struct {
@@ -73,7 +73,7 @@ func (f Folder) Complete(ignored []int) ([]flink.Saved, error) {
 }
 
 // read the header of a file _metadata. One that is too short or begins with something else is not complete; neither is one that has been
-// deleted since it was listed. Any other error is reported: to go on without the newest state would lose what it has.
+// deleted since it was listed. Any other error is reported: to continue without the newest state would lose what it has.
 func read(file string) (flink.Saved, bool, error) {
 	in, err := os.Open(filepath.Clean(file))
 	if errors.Is(err, fs.ErrNotExist) {
