@@ -36,7 +36,7 @@ type PipelineRetry struct {
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +kubebuilder:example={{"on":{"exitCodes":{3}},"do":"Fail"},{"on":{"class":"OutOfMemory"},"do":"RetryWithMemory","factor":1.5,"max":"64Gi"}}
+	// +kubebuilder:example={{"when":{"exitCodes":{3}},"do":"Fail"},{"when":{"class":"OutOfMemory"},"do":"RetryWithMemory","factor":1.5,"max":"64Gi"}}
 	// +optional
 	Rules []PipelineRetryRule `json:"rules,omitempty"`
 }
@@ -105,8 +105,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.do != 'Fail' || !has(self.attempts) && !has(self.backoff)",message="attempts and backoff have no effect with do: Fail: remove them"
 // +kubebuilder:validation:XValidation:rule="self.do != 'RetryWithMemory' || !has(self.backoff)",fieldPath=".backoff",message="has no effect with do: RetryWithMemory, which begins at once: remove it"
 type PipelineRetryRule struct {
-	// On is which failures the rule is for.
-	On PipelineFailure `json:"on"`
+	// When is which failures the rule is for.
+	When PipelineFailure `json:"when"`
 
 	// Do is what follows: Retry starts the program again, Fail ends the run, and RetryWithMemory begins the run again in another pod
 	// with more memory.

@@ -54,6 +54,9 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 			return nil, fmt.Errorf("cannot compose the runs: %w", err)
 		}
 	} else {
+		if f.SettingsErr == nil {
+			service(d, p) // It depends on no spec, and what is remembered must not be lost meanwhile.
+		}
 		d.KeepRest()
 	}
 	plan := &compose.Plan{

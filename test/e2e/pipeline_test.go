@@ -109,7 +109,7 @@ func TestPipeline(t *testing.T) {
 	daily.Spec.Schedule = &v1alpha1.PipelineSchedule{Cron: "* * * * *"}
 	wrong := withRun(pipeline(ns, "wrong", "--nonsense"), "a")
 	big := withRun(pipeline(ns, "big", "--memory=100", "--work=3s"), "a")
-	big.Spec.Retry.Rules = []v1alpha1.PipelineRetryRule{{On: v1alpha1.PipelineFailure{Class: "OutOfMemory"}, Do: v1alpha1.PipelineDoRetryWithMemory, Factor: new(4.0)}}
+	big.Spec.Retry.Rules = []v1alpha1.PipelineRetryRule{{When: v1alpha1.PipelineFailure{Class: "OutOfMemory"}, Do: v1alpha1.PipelineDoRetryWithMemory, Factor: new(4.0)}}
 	long := withRun(pipeline(ns, "long", "--work=15s"), "a")
 	stream := pipeline(ns, "stream", "--work=10h")
 	for _, p := range []*v1alpha1.Pipeline{daily, wrong, big, long, stream} {

@@ -214,6 +214,8 @@ func fields() map[string]field {
 		"Hook.spec.forProvider.requests[].until":                             {harmless: "It is a time."},
 		"Hook.spec.forProvider.secretName":                                   {attack: othersHookSecret},
 		"Hook.spec.forProvider.url":                                          {attack: hookURLs},
+		"JobHistory.metadata.annotations[crossplane.io/external-name]":       {harmless: "A JobHistory has nothing outside."},
+		"JobHistory.spec.forProvider.pipeline":                               {attack: othersJobs},
 		"Run.metadata.annotations[crossplane.io/external-name]":              {harmless: "A Run has nothing outside."},
 		"Run.spec.forProvider.job":                                           {attack: othersPods},
 		"Topology.metadata.annotations[crossplane.io/external-name]":         {harmless: "A Topology has nothing outside."},

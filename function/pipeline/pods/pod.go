@@ -135,8 +135,8 @@ func (in Inputs) roles() []runner.Role {
 func retry(r *v1alpha1.PipelineRetry) runner.Retry {
 	out := runner.Retry{Attempts: int(*r.Attempts), Backoff: backoff(r.Backoff), ResetSeconds: r.ResetAfter.Seconds()}
 	for _, rule := range r.Rules {
-		next := runner.Rule{Pattern: rule.On.Pattern, Class: runner.Class(rule.On.Class), Do: runner.Action(rule.Do)}
-		for _, code := range rule.On.ExitCodes {
+		next := runner.Rule{Pattern: rule.When.Pattern, Class: runner.Class(rule.When.Class), Do: runner.Action(rule.Do)}
+		for _, code := range rule.When.ExitCodes {
 			next.ExitCodes = append(next.ExitCodes, int(code))
 		}
 		slices.Sort(next.ExitCodes)

@@ -116,8 +116,8 @@ func retry(s v1alpha1.PipelineSpec) field.ErrorList {
 	for i, rule := range s.Retry.Rules {
 		at := at.Child("rules").Index(i)
 		bounds(at.Child("backoff"), rule.Backoff)
-		if _, err := regexp.Compile(rule.On.Pattern); err != nil {
-			errs = append(errs, field.Invalid(at.Child("on", "pattern"), rule.On.Pattern, fmt.Sprintf("is no regular expression of RE2: %v: correct it", err)))
+		if _, err := regexp.Compile(rule.When.Pattern); err != nil {
+			errs = append(errs, field.Invalid(at.Child("when", "pattern"), rule.When.Pattern, fmt.Sprintf("is no regular expression of RE2: %v: correct it", err)))
 		}
 		if rule.Do != v1alpha1.PipelineDoRetryWithMemory {
 			continue
