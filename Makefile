@@ -25,9 +25,9 @@ TIMEOUT     ?= 20m
 SERVERS     ?= ./function/database/engine/mysql ./images/companion/... ./images/mysql ./plugin ./provider/... ./test/outside/... ./test/policies/... ./test/provider/...
 
 # What make test is made of, in this order.
-TEST_PARTS  := check-generated check-compatible unit check-golden integration e2e
+TEST_PARTS  := check-generated check-compatible docs unit check-golden integration e2e
 
-.PHONY: help demo test generate rights golden lint fmt render unit check-generated check-compatible check-golden integration e2e vulncheck bench \
+.PHONY: help demo test generate rights golden lint fmt render unit check-generated check-compatible check-golden integration e2e vulncheck docs bench \
   packages install cluster-up demo-down release e2e-release scale nightly test-parts
 
 help:
@@ -68,6 +68,9 @@ render: ## What Crossplane would apply: XR=examples/algorithm/basic [OBSERVED=di
 
 vulncheck: ## Fail when what a release ships reaches code with a known vulnerability
 	./hack/vulncheck
+
+docs: ## Build the site of docs/ into _output/site; fails on a broken link
+	./hack/docs
 
 bench: ## Benchmarks of planner and function
 	go test -run='^$$' -bench=. -benchmem ./function/...

@@ -44,7 +44,7 @@ func TestTexts(t *testing.T) {
 	var mutex sync.Mutex
 	tried, used := map[string]bool{}, map[string]bool{}
 	t.Run("Kinds", func(t *testing.T) {
-		for _, kind := range []string{"Algorithm", "Database", "Experiment", "Training"} {
+		for _, kind := range []string{"Algorithm", "Database", "Experiment", "Pipeline", "Training"} {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
 				f := newFunction(kinds(), func() time.Time { return now })
@@ -446,7 +446,7 @@ func visit(objects map[string]map[string]any, fn func(path string, v any)) {
 }
 
 // isJSON matches the paths of texts that are JSON.
-var isJSON = regexp.MustCompile(`[.](json|body|capstan[.]dev/ledger)$`)
+var isJSON = regexp.MustCompile(`[.](json|body|capstan[.]dev/(ledger|plan))$`)
 
 // shapes of composed objects: the paths of all that is in them.
 func shapes(objects map[string]map[string]any) map[string]bool {

@@ -21,6 +21,7 @@ import (
 
 	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
@@ -36,12 +37,15 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/prometheus"
 	"github.com/capstan-dev/capstan/provider/internal/s3"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 	"github.com/capstan-dev/capstan/provider/jobhistory"
 	"github.com/capstan-dev/capstan/provider/modelalias"
 	"github.com/capstan-dev/capstan/provider/modelversion"
 	"github.com/capstan-dev/capstan/provider/providerconfig"
+	"github.com/capstan-dev/capstan/provider/receiver"
 	"github.com/capstan-dev/capstan/provider/registeredmodel"
 	"github.com/capstan-dev/capstan/provider/run"
+	"github.com/capstan-dev/capstan/provider/signal"
 	"github.com/capstan-dev/capstan/provider/topology"
 	"github.com/capstan-dev/capstan/provider/volumeclaim"
 )
@@ -61,20 +65,22 @@ func (c *CLI) guard(mgr ctrl.Manager) (*outside.Guard, error) {
 }
 
 // kinds that this provider reconciles, each as soon as its CRD exists.
-func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKind]setup {
+func kinds(r *outside.Resolver, guard *outside.Guard, board *signals.Board, receives bool) map[schema.GroupVersionKind]setup {
 	buckets := outside.NewPool(r, outside.S3, s3.Service())
 	models := outside.NewPool(r, outside.MLflow, mlflow.Service())
 	metrics := outside.NewPool(r, outside.Prometheus, prometheus.Service())
 	return map[schema.GroupVersionKind]setup{
 		accessv1alpha1.AccessGroupVersionKind:            access.Setup(guard),
 		credentialsv1alpha1.CredentialGroupVersionKind:   credential.Setup,
-		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics),
+		eventsv1alpha1.ReceiverGroupVersionKind:          receiver.Setup(receives),
+		eventsv1alpha1.SignalGroupVersionKind:            signal.Setup(board),
+		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics, board),
 		observev1alpha1.AutoscalerGroupVersionKind:       autoscaler.Setup,
 		observev1alpha1.FlinkJobGroupVersionKind:         flinkjob.Setup(guard),
 		observev1alpha1.HookGroupVersionKind:             hook.Setup(guard),
 		observev1alpha1.JobHistoryGroupVersionKind:       jobhistory.Setup(guard),
 		observev1alpha1.RunGroupVersionKind:              run.Setup(guard),
-		observev1alpha1.TopologyGroupVersionKind:         topology.Setup,
+		observev1alpha1.TopologyGroupVersionKind:         topology.Setup(board),
 		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),
 		registryv1alpha1.ModelVersionGroupVersionKind:    modelversion.Setup(models),
 		registryv1alpha1.RegisteredModelGroupVersionKind: registeredmodel.Setup(models),

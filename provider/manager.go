@@ -34,6 +34,7 @@ import (
 
 	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
@@ -41,6 +42,8 @@ import (
 	"github.com/capstan-dev/capstan/provider/analysis"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/quiet"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
+	"github.com/capstan-dev/capstan/provider/receiver"
 )
 
 // Terms of the Lease. The defaults (15 s, renewed every 2 s) are lost by busy providers whose renewals wait behind hundreds of
@@ -64,6 +67,7 @@ func newScheme() (*runtime.Scheme, error) {
 		v1alpha1.AddToScheme,
 		accessv1alpha1.AddToScheme,
 		credentialsv1alpha1.AddToScheme,
+		eventsv1alpha1.AddToScheme,
 		observev1alpha1.AddToScheme,
 		registryv1alpha1.AddToScheme,
 		storagev1alpha1.AddToScheme,
@@ -82,7 +86,7 @@ func (c *CLI) manager(ctx context.Context, cfg *rest.Config, fail func(error)) (
 		return nil, err
 	}
 	cfg = rest.CopyConfig(cfg)
-	requests := c.requests(kinds(nil, nil))
+	requests := c.requests(kinds(nil, nil, nil, false))
 	cfg.QPS, cfg.Burst = float32(requests), 2*requests
 	mgr, err := ctrl.NewManager(cfg, o)
 	if err != nil {
@@ -103,8 +107,15 @@ func (c *CLI) manager(ctx context.Context, cfg *rest.Config, fail func(error)) (
 		return nil, err
 	}
 	r := outside.NewResolver(mgr.GetClient(), guard)
-	if err := start(ctx, mgr, co, c.limited(kinds(r, guard)), fail); err != nil {
+	if err := start(ctx, mgr, co, c.limited(kinds(r, guard, new(signals.Board), c.EventsAddress != "")), fail); err != nil {
 		return nil, err
+	}
+	if c.EventsAddress != "" {
+		if err := mgr.Add(&receiver.Server{
+			Address: c.EventsAddress, CertificateDir: c.EventsCertificateDir, Cache: mgr.GetClient(), Kube: mgr.GetClient(), Now: time.Now, Log: co.Logger,
+		}); err != nil {
+			return nil, fmt.Errorf("cannot add the server of events: %w", err)
+		}
 	}
 	return mgr, nil
 }

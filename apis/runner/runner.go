@@ -4,7 +4,7 @@
 // starts the processes of the role that the pod has, decides by rules what follows the failure of the main one, and reports it.
 //
 // The plan is an annotation of the pod's template, and a file by the downward API. So a Job or a CronJob has all that its runs need,
-// whatever becomes of other objects.
+// also when other objects are gone.
 package runner
 
 import (
@@ -18,7 +18,7 @@ import (
 const (
 	// LabelPipeline has the name of the Pipeline. The provider watches only Jobs and pods that have it.
 	LabelPipeline = "capstan.dev/pipeline"
-	// LabelRun has the id of a run that was asked for by spec.run, or the number of a start of a stream. Scheduled runs have none.
+	// LabelRun has the id of a run that spec.run requests, or the number of a start of a stream. Scheduled runs have none.
 	LabelRun = "capstan.dev/run"
 	// AnnotationPlan has a Plan as JSON.
 	AnnotationPlan = "capstan.dev/plan"
@@ -117,7 +117,7 @@ type Process struct {
 	Command []string `json:"command,omitempty"`
 	// Args: the arguments of the companion's own command line follow the command.
 	Args bool `json:"args,omitempty"`
-	// Env are variables of the process beside those of the container.
+	// Env are variables of the process beside the variables of the container.
 	Env map[string]string `json:"env,omitempty"`
 }
 

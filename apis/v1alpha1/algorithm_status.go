@@ -53,6 +53,13 @@ type AlgorithmStatus struct {
 	// +optional
 	Revision *RevisionStatus `json:"revision,omitempty"`
 
+	// Signals from outside that are in force.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Signals []SignalStatus `json:"signals,omitempty"`
+
 	// Rollout is the state of the rollout of spec.lifecycle.
 	//
 	// +optional

@@ -129,6 +129,13 @@ type DatabaseStatus struct {
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
 
+	// Signals from outside that are in force.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Signals []SignalStatus `json:"signals,omitempty"`
+
 	// Withheld lists composed objects that the API server has rejected. Capstan does not send them again until the
 	// given time, so that one rejection does not block the others.
 	//

@@ -17,7 +17,7 @@ type PipelineSparkSpec struct {
 	//
 	// +kubebuilder:default="/opt/spark"
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9_./-]*$')",message="must be an absolute path of letters, digits, '_', '.' and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9_./-]*$') && !self.contains('..')",message="must be an absolute path of letters, digits, '_', '.' and '-', without '..'"
 	// +kubebuilder:example="/opt/spark"
 	// +optional
 	Home string `json:"home,omitempty"`
@@ -55,7 +55,7 @@ type PipelineFlinkSpec struct {
 	//
 	// +kubebuilder:default="/opt/flink"
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9_./-]*$')",message="must be an absolute path of letters, digits, '_', '.' and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9_./-]*$') && !self.contains('..')",message="must be an absolute path of letters, digits, '_', '.' and '-', without '..'"
 	// +kubebuilder:example="/opt/flink"
 	// +optional
 	Home string `json:"home,omitempty"`

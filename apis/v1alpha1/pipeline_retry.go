@@ -46,6 +46,8 @@ type PipelineBackoff struct {
 	// From is the time before the second attempt, from 0s to 24h. Default: 10s.
 	//
 	// +kubebuilder:default="10s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="must be a time from 0s to 24h, for instance 10s"
 	// +kubebuilder:example="10s"
 	// +optional
@@ -54,6 +56,8 @@ type PipelineBackoff struct {
 	// To is the longest time, from 0s to 24h. Default: 10m.
 	//
 	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="must be a time from 0s to 24h, for instance 10m"
 	// +kubebuilder:example="10m"
 	// +optional
@@ -136,9 +140,8 @@ type PipelineRetryRule struct {
 	// +optional
 	Factor *float64 `json:"factor,omitempty"`
 
-	// Max is the most memory that a run gets. Default: no bound but attempts.
+	// Max is the most memory that a run gets, more than resources.memory. Default: no bound but attempts.
 	//
-	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 64Gi"
 	// +kubebuilder:example="64Gi"
 	// +optional
 	Max *resource.Quantity `json:"max,omitempty"`

@@ -84,7 +84,7 @@ type PipelineStatus struct {
 
 // PipelineRun is one run.
 type PipelineRun struct {
-	// ID of the run: that of spec.run, the time of a scheduled run in minutes since 1970, or the number of a stream's start.
+	// ID of the run: the id of spec.run, the time of a scheduled run in minutes since 1970, or the number of a stream's start.
 	ID string `json:"id"`
 
 	// Job of the run. Its pods have the logs, as long as it exists.

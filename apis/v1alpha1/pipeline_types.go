@@ -145,8 +145,8 @@ type PipelineSpec struct {
 	// +optional
 	Secrets []MountedSecret `json:"secrets,omitempty"`
 
-	// Resources of the program. With the engine Spark each pod has them, that of the driver with the master, and that of each executor;
-	// with Flink the JobManager has them. Default: those of the platform's settings for Algorithms, and 2Gi of memory for Spark and Flink.
+	// Resources of the program. With the engine Spark each pod has them, the pod of driver and master, and the pod of each executor;
+	// with Flink the JobManager has them. Default: the platform's settings for Algorithms, and 2Gi of memory for Spark and Flink.
 	//
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`

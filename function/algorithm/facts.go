@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/observed"
+	"github.com/capstan-dev/capstan/function/signals"
 )
 
 // facts are everything that a plan is made of: the request, decoded once. Nothing changes them after gather.
@@ -51,6 +52,9 @@ type facts struct {
 
 	// autoscaler of the live slot.
 	autoscaler observed.Autoscaler
+
+	// signals from outside that are in force.
+	signals signals.Set
 
 	// rollout is what decisions about revisions are made by, as far as it is known before the target is.
 	rollout rollout.Facts
@@ -82,6 +86,7 @@ func gather(r compose.Request) (*facts, error) {
 	f.live = f.rollout.Slots[f.rollout.Ledger.Slot]
 	f.autoscaler = f.scaler(f.rollout.Ledger.Slot)
 	f.written, f.spec, f.problems = read(r)
+	f.signals = signals.InForce(f.analysis.Signals(), f.Now)
 	if m, claim := f.spec.Model, f.Observed[names.ModelCache]; m != nil && len(f.problems) == 0 && claim != nil {
 		f.problems = check.Errors(validation.Claim(m.Cache, f.CacheClaim(), claim.Map()))
 	}
@@ -96,6 +101,7 @@ func gather(r compose.Request) (*facts, error) {
 		f.rollout.Evidence = measure.AllEvidence(f.analysis, f.rollout.Ledger, f.rollout.Uneven(), driftReports(xr))
 		return f, nil
 	}
+	f.spec.Scaling = atLeast(f.spec.Scaling, f.signals.MinReplicas())
 	f.spec.Metrics = measure.WithDistribution(f.spec.Metrics, f.analysis.Distribution())
 	f.learned = f.analysis.Scaling()
 	if f.spec.SLO != nil {
@@ -148,6 +154,7 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 	if spec.Rollout != nil {
 		r.Requests = *spec.Rollout
 	}
+	r.Held, r.Aborted = f.signals.Hold(), f.signals.Aborted()
 	r.Startup = time.Duration(*spec.Probes.StartupSeconds) * time.Second
 	r.Drain = time.Duration(*spec.Availability.DrainSeconds) * time.Second
 	r.MaxUnavailable = *spec.Availability.MaxUnavailable
@@ -164,6 +171,16 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 		r.Rehearsal = measure.Rehearsal(spec, r.Experiment, f.analysis, r.Ledger)
 	}
 	return r
+}
+
+// atLeast so many replicas, within the bounds of the scaling, or the scaling as it is.
+func atLeast(s *v1alpha1.Scaling, n int32) *v1alpha1.Scaling {
+	if s == nil || n <= s.MinReplicas {
+		return s
+	}
+	raised := *s
+	raised.MinReplicas = min(n, s.MaxReplicas)
+	return &raised
 }
 
 // shown evidence of the status.

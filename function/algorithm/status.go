@@ -11,6 +11,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/measure"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
@@ -41,7 +42,7 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 			return nil, fmt.Errorf("cannot keep the status: %w", err)
 		}
 		before := compose.Map(p.Composite.Map(), "status")
-		for _, k := range []string{"revision", "rollout", "model", "route", "scaling", "metrics", "experiment", "slo"} {
+		for _, k := range []string{"revision", "rollout", "model", "route", "scaling", "metrics", "experiment", "slo", "signals"} {
 			if v, ok := before[k]; ok {
 				next[k] = v
 			}
@@ -53,6 +54,7 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 	if slot := p.decision.Previewed(p.rollout); slot != "" && st.Rollout != nil {
 		st.Rollout.PreviewURL = p.endpoint(p.Observed[names.SlotService(slot)], p.ServiceOf(slot))
 	}
+	st.Signals = p.signals.Status(p.ignores)
 	st.Experiment = p.decision.ExperimentStatus(p.rollout)
 	if o := p.slo; o.Verdict != "" {
 		st.SLO = &v1alpha1.SLOStatus{
@@ -71,6 +73,18 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 	}
 	st.Metrics = p.metricsShown()
 	return st, nil
+}
+
+// ignores says why an act of a Signal has no effect.
+func (p *pass) ignores(act eventsv1alpha1.Act) string {
+	switch {
+	case act == eventsv1alpha1.ActMinReplicas && p.spec.Scaling == nil:
+		return "spec.scaling is not set: set it, or edit spec.replicas"
+	case act != eventsv1alpha1.ActMinReplicas && p.spec.Lifecycle == nil:
+		return "spec.lifecycle is not set, so that there are no rollouts"
+	default:
+		return ""
+	}
 }
 
 // metricsShown are the metrics with their values. While a rollout stays in its phase and no verdict changes, they are those that were

@@ -16,6 +16,7 @@ func (w *world) watch(generation int, members []observev1alpha1.TopologyMember, 
 	seen := observev1alpha1.TopologyObservation{
 		Phase: observev1alpha1.TopologyEmpty, Zones: []string{"a", "b", "c"}, Nodes: 3, Members: members, Leader: leads, RestorePoints: w.points,
 	}
+	seen.Signals = w.signals
 	w.lead(&seen)
 	w.upgrade(generation, &seen)
 	seen.Backup = w.backups[generation]

@@ -33,6 +33,9 @@ const basic = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi}`
 
 // A world is what a planner is asked about, and what becomes of its plans.
 type world struct {
+	// signals that every Topology reports.
+	signals []observev1alpha1.ActiveSignal
+
 	t       testing.TB
 	server  *composetest.Server
 	request compose.Request

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/validation"
 	"github.com/capstan-dev/capstan/function/definition"
 	"github.com/capstan-dev/capstan/function/release"
+	"github.com/capstan-dev/capstan/function/signals"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -73,6 +74,7 @@ func specified(s *facts.Facts, n names.Names, raw map[string]any) *facts.Cluster
 		f.Size, _ = f.Sized()
 	}
 	c := facts.Observe(&f, n, false, f.Spec.Version, resource.Quantity{})
+	f.Signals = signals.InForce(c.Seen.Signals, f.Now)
 	if len(problems) > 0 {
 		f.Problems = slices.Concat(f.Unsupported, check.Settings(f.SettingsErr), problems)
 	} else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jobpod renders the pods of Jobs in which the companion is process 1: those of Trainings and of Pipelines.
+// Package jobpod renders the pods of Jobs in which the companion is process 1, for Trainings and Pipelines.
 package jobpod
 
 import (
@@ -43,7 +43,7 @@ type Folders struct {
 
 // A Pod of a Job.
 type Pod struct {
-	// Container is the name of the container in which the companion is process 1, and Command its arguments before those of Args.
+	// Container is the name of the container in which the companion is process 1, and Command its arguments before Args.
 	Container string
 	Command   []string
 	Args      []string
@@ -65,7 +65,7 @@ type Pod struct {
 	Secrets                  []v1alpha1.MountedSecret
 	VolumeMounts             []v1alpha1.PodVolumeMount
 
-	// OwnMounts and OwnVolumes are Capstan's beside those of this package, and FSGroup the group that owns volumes, or 0.
+	// OwnMounts and OwnVolumes are Capstan's beside what this package mounts, and FSGroup the group that owns volumes, or 0.
 	OwnMounts  []*applycorev1.VolumeMountApplyConfiguration
 	OwnVolumes []*applycorev1.VolumeApplyConfiguration
 	FSGroup    int64

@@ -32,6 +32,11 @@ func (a Analysis) Findings() []observev1alpha1.Finding {
 	return part[[]observev1alpha1.Finding](a, "findings")
 }
 
+// Signals to the Algorithm, as they were when the provider looked.
+func (a Analysis) Signals() []observev1alpha1.ActiveSignal {
+	return part[[]observev1alpha1.ActiveSignal](a, "signals")
+}
+
 // Fingerprints of Secrets by name.
 func (a Analysis) Fingerprints() map[string]string {
 	m := map[string]string{}

@@ -78,7 +78,7 @@ func (p *pass) running() string {
 	return ""
 }
 
-// waits says what is asked for and has not begun.
+// waits says what is requested and has not begun.
 func (p *pass) waits() string {
 	if !p.accepted() || p.spec.Run == nil || p.spec.Run.ID == p.ledger.Last || p.spec.Suspend {
 		return ""

@@ -144,7 +144,7 @@ func (p *pass) memoryUnlimited() bool {
 	return p.spec.Resources.Accelerated() && written["memory"] == nil
 }
 
-// cronJob makes the Jobs of scheduled runs. It has all that they need, whatever becomes of Crossplane and Capstan.
+// cronJob makes the Jobs of scheduled runs. It has all that they need, while Crossplane and Capstan are stopped, too.
 func cronJob(d *compose.Draft, p *pass) error {
 	s := p.spec.Schedule
 	if s == nil {
@@ -174,7 +174,7 @@ func cronJob(d *compose.Draft, p *pass) error {
 	return nil
 }
 
-// jobs of runs that are active, and of those that have ended by themselves and are kept. A Job that exists stays as it was made: its
+// jobs of runs that are active, and of runs that have ended by themselves and are kept. A Job that exists stays as it was made: its
 // template cannot change, and queues write into it.
 func jobs(d *compose.Draft, p *pass) error {
 	for job := range p.keepUntil() {

@@ -100,7 +100,7 @@ func over(r v1alpha1.PipelineRun) bool {
 	return slices.Contains([]string{runs.PhaseSucceeded, runs.PhaseFailed, string(runs.Ended)}, r.State)
 }
 
-// phaseNow in one word: that of the newest run that is active, or how the last one ended.
+// phaseNow in one word: the state of the newest run that is active, or how the last one ended.
 func (p *pass) phaseNow() v1alpha1.PipelinePhase {
 	for _, r := range p.all {
 		switch {

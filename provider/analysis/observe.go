@@ -8,16 +8,19 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/findings"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/secretwatch"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
 var (
@@ -34,6 +37,7 @@ type observer struct {
 	memory  *memory
 	looker  *looker
 	secrets *secretwatch.Secrets
+	board   *signals.Board
 }
 
 // Connect has nothing to connect to yet: pods are in the cluster itself, and a Prometheus that does not answer must not block
@@ -48,6 +52,14 @@ func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Analysis) (managed.
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
+	active, err := o.board.Active(ctx, signals.Target{
+		Kind:           eventsv1alpha1.TargetAlgorithm,
+		NamespacedName: types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.Spec.ForProvider.Algorithm},
+	}, cr.Status.AtProvider.Signals, o.now())
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	cr.Status.AtProvider.Signals = active
 	// What is wrong with one of the three does not block the report on the others.
 	found, missing, err := o.secrets.Observe(ctx, cr)
 	cr.Status.AtProvider.Findings = findings.Of(pods, cr.Spec.ForProvider.Container, missing, o.now())
@@ -61,7 +73,7 @@ func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Analysis) (managed.
 }
 
 // poll is the interval after which the Analysis is reconciled again although no pod has changed: when a container that runs has
-// been silent for too long, when the next query of Prometheus is due, and else the ordinary poll.
+// been silent for too long, when the next query of Prometheus is due, when a Signal ends, and else the ordinary poll.
 func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration {
 	every = kind.Poll(mg, every)
 	cr, ok := mg.(*v1alpha1.Analysis)
@@ -73,7 +85,11 @@ func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration 
 		return every
 	}
 	now := o.now()
-	for _, next := range []time.Time{findings.NextChange(pods, cr.Spec.ForProvider.Container, now), o.nextLook(cr)} {
+	changes := []time.Time{findings.NextChange(pods, cr.Spec.ForProvider.Container, now), o.nextLook(cr)}
+	for _, s := range cr.Status.AtProvider.Signals {
+		changes = append(changes, s.Until.Time)
+	}
+	for _, next := range changes {
 		if !next.IsZero() {
 			every = min(every, max(next.Sub(now), time.Second))
 		}

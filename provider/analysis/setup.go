@@ -27,20 +27,22 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
+	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/prometheus"
 	"github.com/capstan-dev/capstan/provider/internal/promq"
 	"github.com/capstan-dev/capstan/provider/internal/secretwatch"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
 // A Pool of clients of Prometheus.
 type Pool = outside.Pool[*prometheus.Client]
 
 // Setup returns what adds a controller of Analyses to a manager, whose cache must hold pods as Pods has it and whose client must
-// read Secrets from the API server.
-func Setup(pool *Pool) func(ctrl.Manager, controller.Options) error {
+// read Secrets from the API server. The board has the Signals to Algorithms.
+func Setup(pool *Pool, board *signals.Board) func(ctrl.Manager, controller.Options) error {
 	return func(mgr ctrl.Manager, o controller.Options) error {
 		c, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 		if err != nil {
@@ -54,6 +56,7 @@ func Setup(pool *Pool) func(ctrl.Manager, controller.Options) error {
 			now:     time.Now,
 			memory:  newMemory(),
 			secrets: secretwatch.New(mgr.GetClient(), secretwatch.Metadata(c)),
+			board:   board,
 		}
 		return kind.Setup(mgr, o, v1alpha1.AnalysisGroupVersionKind, options(obs), func(b *builder.Builder) {
 			b.Watches(&corev1.Pod{}, observers(mgr.GetClient(), o.Logger), builder.WithPredicates(verdictMayChange()))
@@ -78,6 +81,11 @@ func connected(pool *Pool) connect {
 func (o *observer) awake(c connect) source.Func {
 	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		o.looker = newLooker(c, o.now, func(of types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: of}) })
+		o.board.OnChange(func(t signals.Target) {
+			if t.Kind == eventsv1alpha1.TargetAlgorithm {
+				q.Add(reconcile.Request{NamespacedName: t.NamespacedName}) // An Analysis has the name of its Algorithm.
+			}
+		})
 		o.secrets.Start(ctx, func(of types.NamespacedName) { q.AddAfter(reconcile.Request{NamespacedName: of}, settle) })
 		return nil
 	}

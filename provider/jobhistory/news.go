@@ -10,7 +10,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// soonest is the time after which attempts of a run that goes on are written again. A program may fail every second, and each write has
+// soonest is the time after which attempts of an active run are written again. A program may fail every second, and each write has
 // Crossplane write the Pipeline as well.
 const soonest = 3 * time.Minute
 
@@ -22,7 +22,7 @@ func worth(was, is v1alpha1.JobHistoryObservation, ago time.Duration) bool {
 	return ago >= soonest || !equality.Semantic.DeepEqual(calm(was), calm(is))
 }
 
-// calm is an observation without the attempts of runs that go on: from the first failure on they differ only in numbers and times.
+// calm is an observation without the attempts of active runs: from the first failure on they differ only in numbers and times.
 func calm(o v1alpha1.JobHistoryObservation) v1alpha1.JobHistoryObservation {
 	out := *o.DeepCopy()
 	for i := range out.Jobs {

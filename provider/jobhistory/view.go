@@ -21,7 +21,7 @@ import (
 // maxJobs of a Pipeline that are reported.
 const maxJobs = 50
 
-// Phases of a run, beside those of its companion.
+// Phases of a run, beside the phases of its companion.
 const (
 	phaseQueued     = "Queued"
 	phaseStarting   = "Starting"

@@ -39,6 +39,9 @@ func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Topology) (managed.
 		return managed.ExternalObservation{}, err
 	}
 	seen := v.facts()
+	if seen.Signals, err = o.board.Active(ctx, target(cr), v.was.Signals, v.now); err != nil {
+		return managed.ExternalObservation{}, err
+	}
 	if f := seen.LastFailover; f != nil && (v.was.LastFailover == nil || !f.At.Equal(&v.was.LastFailover.At)) {
 		o.counts.failover(cr.GetNamespace(), f.Cause)
 	}
@@ -128,6 +131,9 @@ func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration 
 		return m.State == v1alpha1.MemberStopped && m.Node == "" || m.State == v1alpha1.MemberFailed
 	}) {
 		every = min(every, missing)
+	}
+	for _, s := range cr.Status.AtProvider.Signals {
+		every = min(every, max(s.Until.Sub(o.now()), time.Second))
 	}
 	return every
 }

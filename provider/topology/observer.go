@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
 // An observer looks at what members keep in the API server.
@@ -24,6 +26,7 @@ type observer struct {
 	memory *memory
 	counts *counts
 	gather *gathering
+	board  *signals.Board
 
 	// again has a Topology looked at after a time.
 	again func(types.NamespacedName, time.Duration)

@@ -35,11 +35,16 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
-// Setup adds a controller of Topologies to mgr, with a cache of its own for what members keep in the API server. The client of
-// mgr must read Secrets, Events and ConfigMaps from the API server.
-func Setup(mgr ctrl.Manager, o controller.Options) error {
+// Setup returns what adds a controller of Topologies to a manager, with a cache of its own for what members keep in the API server. The
+// client of the manager must read Secrets, Events and ConfigMaps from the API server. The board has the Signals to Databases.
+func Setup(board *signals.Board) func(ctrl.Manager, controller.Options) error {
+	return func(mgr ctrl.Manager, o controller.Options) error { return setup(mgr, o, board) }
+}
+
+func setup(mgr ctrl.Manager, o controller.Options, board *signals.Board) error {
 	seen, err := newCache(mgr)
 	if err != nil {
 		return err
@@ -55,6 +60,7 @@ func Setup(mgr ctrl.Manager, o controller.Options) error {
 		memory: newMemory(time.Now),
 		counts: newCounts(mgr.GetClient(), o.Logger),
 		gather: newGathering(),
+		board:  board,
 	}
 	if err := obs.counts.register(); err != nil {
 		return err
@@ -69,6 +75,7 @@ func Setup(mgr ctrl.Manager, o controller.Options) error {
 			obs.again = func(of types.NamespacedName, after time.Duration) {
 				q.AddAfter(reconcile.Request{NamespacedName: of}, after)
 			}
+			board.OnChange(func(t signals.Target) { w.signalled(ctx, t, q) })
 			go w.sweep(ctx, q, obs.direct)
 			return nil
 		}))

@@ -25,16 +25,16 @@ func commands(t *testing.T, name, section string) []string {
 	}
 	rest, _, _ = strings.Cut(rest, "\n## ")
 	var blocks []string
-	inside := false
+	inside, indent := false, ""
 	for line := range strings.Lines(rest) {
 		switch trimmed := strings.TrimSpace(line); {
 		case !inside && trimmed == "```console":
-			inside = true
+			inside, indent = true, line[:strings.Index(line, "`")]
 			blocks = append(blocks, "")
 		case inside && trimmed == "```":
 			inside = false
-		case inside:
-			blocks[len(blocks)-1] += trimmed + "\n"
+		case inside: // that of the block itself matters in YAML
+			blocks[len(blocks)-1] += strings.TrimPrefix(line, indent)
 		}
 	}
 

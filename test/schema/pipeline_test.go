@@ -59,7 +59,7 @@ func flinkMistakes() []mistake {
 		of(`savepointWithin: 1s`, "savepointWithin: Invalid value: \"1s\": must be a time from 10s to 1h, for instance 5m"),
 		of(`stableWithin: 1s`, "stableWithin: Invalid value: \"1s\": must be a time from 1m to 24h, for instance 10m"),
 		of(`conf: {A: b}`, "conf: Invalid value: each name must be a setting of Flink, for instance state.backend.type"),
-		of(`home: opt`, "home: Invalid value: \"opt\": must be an absolute path of letters, digits, '_', '.' and '-'"),
+		of(`home: opt`, "home: Invalid value: \"opt\": must be an absolute path of letters, digits, '_', '.' and '-', without '..'"),
 		{`engine: Flink, flink: {mainClass: "a b", state: {claimName: a}}`, []string{"spec.flink.mainClass: Invalid value: \"a b\": must be the name of a class, for instance org.example.Clicks"}},
 	}
 	for _, m := range trainingMistakes {
@@ -86,7 +86,6 @@ var pipelineMistakes = []mistake{
 	{`retry: {rules: [{when: {exitCodes: [3]}, do: Retry, factor: 2}]}`, []string{"spec.retry.rules[0]: Invalid value: factor and max need do: RetryWithMemory"}},
 	{`retry: {rules: [{when: {exitCodes: [3]}, do: Fail, attempts: 2}]}`, []string{"spec.retry.rules[0]: Invalid value: attempts and backoff have no effect with do: Fail: remove them"}},
 	{`retry: {rules: [{when: {exitCodes: [3]}, do: RetryWithMemory, backoff: {from: 1s}}]}`, []string{"spec.retry.rules[0].backoff: Invalid value: has no effect with do: RetryWithMemory, which begins at once: remove it"}},
-	{`retry: {rules: [{when: {exitCodes: [3]}, do: RetryWithMemory, max: 1}]}`, []string{"spec.retry.rules[0].max: Invalid value: 1: must be a quantity of at least 1Mi, for instance 64Gi"}},
 	{`retry: {resetAfter: 200h}`, []string{"spec.retry.resetAfter: Invalid value: \"200h\": must be a time from 1s to 168h, for instance 1h"}},
 	{`retry: {backoff: {from: 25h}}`, []string{"spec.retry.backoff.from: Invalid value: \"25h\": must be a time from 0s to 24h, for instance 10s"}},
 	{`retry: {backoff: {to: 25h}}`, []string{"spec.retry.backoff.to: Invalid value: \"25h\": must be a time from 0s to 24h, for instance 10m"}},
@@ -95,7 +94,7 @@ var pipelineMistakes = []mistake{
 	{`gracePeriod: 2h`, []string{"spec.gracePeriod: Invalid value: \"2h\": must be a time from 1s to 1h, for instance 2m"}},
 	{`keepFinishedFor: 9000h`, []string{"spec.keepFinishedFor: Invalid value: \"9000h\": must be a time from 0s to 8760h, for instance 168h"}},
 	{`run: {id: a}, deadline: 1s`, []string{"spec.deadline: Invalid value: \"1s\": must be a time from 1m to 8760h, for instance 6h"}},
-	{`engine: Spark, spark: {home: opt}`, []string{"spec.spark.home: Invalid value: \"opt\": must be an absolute path of letters, digits, '_', '.' and '-'"}},
+	{`engine: Spark, spark: {home: opt}`, []string{"spec.spark.home: Invalid value: \"opt\": must be an absolute path of letters, digits, '_', '.' and '-', without '..'"}},
 	{`engine: Spark, spark: {mainClass: "a b"}`, []string{"spec.spark.mainClass: Invalid value: \"a b\": must be the name of a class, for instance org.example.Features"}},
 	{`engine: Spark, spark: {conf: {a: b}}`, []string{"spec.spark.conf: Invalid value: each name must begin with spark."}},
 	{`image: "a b"`, []string{"spec.image: Invalid value: \"a b\": must be an image reference: letters, digits and any of . _ - / : @ +"}},

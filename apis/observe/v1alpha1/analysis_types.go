@@ -136,6 +136,14 @@ type AnalysisObservation struct {
 	// +optional
 	Findings []Finding `json:"findings,omitempty"`
 
+	// Signals to the Algorithm that are in force, sorted by name.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Signals []ActiveSignal `json:"signals,omitempty"`
+
 	// Secrets that are observed and exist, sorted by name.
 	//
 	// +listType=map

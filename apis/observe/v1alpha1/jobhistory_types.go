@@ -8,7 +8,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A JobHistory is the quiet observer of the runs of a Pipeline: its Jobs, those of a CronJob among them, and their pods. It asks the
+// A JobHistory is the quiet observer of the runs of a Pipeline: its Jobs, also the Jobs of a CronJob, and their pods. It asks the
 // companion of the pod of index 0 how an active run is going, and reports what blocks pods. Its status changes only when a fact changes.
 // Each Pipeline composes one.
 //
@@ -60,7 +60,7 @@ type JobHistorySpec struct {
 
 // JobHistoryParameters are what to observe.
 type JobHistoryParameters struct {
-	// Pipeline whose Jobs are observed: those of this namespace with it as the label capstan.dev/pipeline.
+	// Pipeline whose Jobs are observed: the Jobs of this namespace with it as the label capstan.dev/pipeline.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Pipeline: lower case letters, digits and '-'"

@@ -304,6 +304,14 @@ type TopologyObservation struct {
 	// +optional
 	Volumes []string `json:"volumes,omitempty"`
 
+	// Signals to the Database that are in force, sorted by name.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Signals []ActiveSignal `json:"signals,omitempty"`
+
 	// Members by name: expected ones, and others that still exist.
 	//
 	// +listType=map

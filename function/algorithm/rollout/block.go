@@ -50,8 +50,8 @@ func (f Facts) mayShift(l Ledger) block {
 	if f.Target == l.Revision {
 		otherwise = "wait" // for an experiment, which is never so urgent
 	}
-	if f.Requests.Pause {
-		return block{Reason: v1alpha1.ReasonRolloutPaused, Message: "spec.rollout.pause holds rollouts: remove it to continue"}
+	if by, remedy, end, paused := f.paused(); paused {
+		return block{Reason: v1alpha1.ReasonRolloutPaused, timers: end, Message: by + " holds rollouts: " + remedy}
 	}
 	if until, frozen := Frozen(f.Lifecycle.Freeze, f.Now); frozen {
 		return block{Reason: v1alpha1.ReasonFreezeWindow, timers: at(until), Message: fmt.Sprintf(

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/observed"
+	"github.com/capstan-dev/capstan/function/signals"
 )
 
 // NoService is what the Service of an Algorithm selects while it does not exist.
@@ -50,6 +51,10 @@ type Facts struct {
 
 	// Requests of a person about the rollout.
 	Requests v1alpha1.RolloutRequests
+
+	// Held is the Signal that holds rollouts as spec.rollout.pause does, and Aborted are the revisions that Signals abort.
+	Held    signals.Hold
+	Aborted []string
 
 	// MaxUnavailable is how many replicas may be missing.
 	MaxUnavailable intstr.IntOrString
@@ -175,8 +180,22 @@ func (f Facts) promotes(revision string) bool {
 	return revision != "" && f.Requests.Promote == revision
 }
 
-// aborts reports whether the spec requests the end of a candidate.
-func (f Facts) aborts(revision string) bool { return revision != "" && f.Requests.Abort == revision }
+// aborts reports whether the spec or a Signal requests the end of a candidate.
+func (f Facts) aborts(revision string) bool {
+	return revision != "" && (f.Requests.Abort == revision || slices.Contains(f.Aborted, revision))
+}
+
+// paused reports whether rollouts are held on request: what holds them, how that ends, and when it does by itself.
+func (f Facts) paused() (by, remedy string, end timers, ok bool) {
+	switch {
+	case f.Requests.Pause:
+		return "spec.rollout.pause", "remove pause to continue", timers{}, true
+	case f.Held.Holds():
+		return f.Held.Signal, f.Held.Remedy(), at(f.Held.Until), true
+	default:
+		return "", "", timers{}, false
+	}
+}
 
 // hook of the spec.
 func (f Facts) hook(name string, at v1alpha1.HookPoint) (v1alpha1.RolloutHook, bool) {

@@ -13,10 +13,23 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/signals"
 )
 
 // TestPause shows that a person can hold a rollout in every phase, and what is stronger than that.
 func TestPause(t *testing.T) {
+	testPause(t, "spec.rollout.pause", func(f *Facts) { f.Requests.Pause = true })
+}
+
+// TestSignalHolds shows that a Signal does the same.
+func TestSignalHolds(t *testing.T) {
+	testPause(t, `Signal "errors"`, func(f *Facts) {
+		f.Held = signals.Hold{Signal: `Signal "errors" (alertmanager: CheckoutErrors)`, Until: now.Add(time.Hour)}
+	})
+}
+
+func testPause(t *testing.T, by string, pause func(*Facts)) {
+	t.Helper()
 	type decision struct {
 		Phase, Held v1alpha1.RolloutPhase
 		Reason      xpv2.ConditionReason
@@ -144,7 +157,9 @@ func TestPause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts()
-			f.Requests.Pause = !tc.off
+			if !tc.off {
+				pause(&f)
+			}
 			for _, change := range tc.facts {
 				change(&f)
 			}
@@ -155,8 +170,8 @@ func TestPause(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
-			if paused := tc.want.Reason == v1alpha1.ReasonRolloutPaused; paused && !strings.Contains(o.Message, "spec.rollout.pause") {
-				t.Errorf("%s: the message should name the field, got %q", tc.reason, o.Message)
+			if paused := tc.want.Reason == v1alpha1.ReasonRolloutPaused; paused && !strings.Contains(o.Message, by) {
+				t.Errorf("%s: the message should name what holds, got %q", tc.reason, o.Message)
 			}
 			if resumes := tc.want.Reason == v1alpha1.ReasonResumed; resumes && !o.Ledger.Began.Equal(now) {
 				t.Errorf("%s: the step should have all of its time again, it began at %s", tc.reason, o.Ledger.Began)

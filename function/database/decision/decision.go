@@ -38,7 +38,7 @@ func DecideAll(c *facts.Cluster) *Pass {
 func decideSibling(c *facts.Cluster) *Decision {
 	target := podinputs.Revision(c)
 	sit := order.Of(c, target)
-	sit.Freeze, sit.Fenced = maintenance.Frozen(c.Spec.Maintenance, c.Now), c.Fenced()
+	sit.Freeze, sit.Fenced = maintenance.Frozen(c.Spec.Maintenance, c.Signals.Hold(), c.Now), c.Fenced()
 	d := &Decision{Cluster: c, Target: target, Before: sit}
 	switch {
 	case sit.Fenced && sit.Paused && c.Kept().Fenced:
@@ -69,7 +69,8 @@ func decide(c *facts.Cluster) *Decision {
 	sit.Applied, sit.Hibernated, sit.Moving, sit.Fenced, sit.Handing = podinputs.CoordinationApplied(c), c.Spec.Hibernated, switchover.Moving(c, m), c.Fenced(), c.Fence().ID != ""
 	sit.Unarchived = unarchived(c)
 	id := changeHash(c, target, sit, m)
-	sit.Gate, sit.Freeze = maintenance.GateOf(c.Spec.Maintenance, id, c.Now), maintenance.Frozen(c.Spec.Maintenance, c.Now)
+	hold := c.Signals.Hold()
+	sit.Gate, sit.Freeze = maintenance.GateOf(c.Spec.Maintenance, hold, id, c.Now), maintenance.Frozen(c.Spec.Maintenance, hold, c.Now)
 	var held hooks.State
 	held, sit.Hooks = hooks.Decide(c, sit, target, id)
 	o := sit.Decide()

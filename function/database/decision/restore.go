@@ -140,7 +140,7 @@ func restoreGate(s *facts.Cluster, at v1alpha1.Moment) maintenance.Gate {
 
 // SwitchGate is closed when clients cannot be switched to another generation now. Members are not stopped halfway through a change.
 func (s *Decision) SwitchGate(waiting xpv2.ConditionReason) maintenance.Gate {
-	switch g := maintenance.Frozen(s.Spec.Maintenance, s.Now); {
+	switch g := maintenance.Frozen(s.Spec.Maintenance, s.Signals.Hold(), s.Now); {
 	case g.Closed():
 		return g
 	case s.Asleep():

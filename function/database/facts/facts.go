@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/memory"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/release"
+	"github.com/capstan-dev/capstan/function/signals"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -40,6 +41,9 @@ type Facts struct {
 	// Catalogue of images of the engine, and size of the members.
 	Catalogue []inputv1alpha1.DatabaseImage
 	Size      Size
+
+	// Signals from outside that are in force, as the Topology of the active generation reports them.
+	Signals signals.Set
 
 	// Opened are the Secrets with which members open the place of backups, the active generation's first.
 	Opened []string

@@ -82,6 +82,9 @@ func backupNow(d *compose.Draft, s *facts.Cluster) {
 	if id := s.Spec.Backup.Now; id != "" {
 		ids[backup.NowName(id)] = true
 	}
+	for _, signal := range s.Signals.Backups() {
+		ids[backup.SignalName(signal)] = true
+	}
 	// A failed Job is removed when it is time for another one, which is made once the first is gone.
 	if again, failed := backup.FirstAgain(s); s.Leads() && s.Seen.Backup != nil && s.Seen.Backup.Asked && s.Seen.Backup.Label == "" && !backup.Past(s, again, failed) {
 		ids[backup.NowName(backup.FirstBackup)] = true

@@ -13,6 +13,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/signals"
 )
 
 // MemberTakes is how long a member may take from being stopped to having every commit again: five minutes to end in good order,
@@ -39,12 +40,12 @@ func (g Gate) Closed() bool { return g.Reason != "" }
 type period struct{ start, end time.Time }
 
 // GateOf a change.
-func GateOf(m *v1alpha1.DatabaseMaintenance, hash string, now time.Time) Gate {
+func GateOf(m *v1alpha1.DatabaseMaintenance, held signals.Hold, hash string, now time.Time) Gate {
+	if g := Frozen(m, held, now); g.Closed() {
+		return g
+	}
 	if m == nil {
 		return Gate{}
-	}
-	if g := Frozen(m, now); g.Closed() {
-		return g
 	}
 	if m.Approval == v1alpha1.ApprovalManual && m.Approve != hash {
 		message := fmt.Sprintf("the change waits for approval: check status.change, then set spec.maintenance.approve to %q", hash)
@@ -56,9 +57,16 @@ func GateOf(m *v1alpha1.DatabaseMaintenance, hash string, now time.Time) Gate {
 	return openAt(m.Windows, now)
 }
 
-// Frozen reports whether nothing is begun at all.
-func Frozen(m *v1alpha1.DatabaseMaintenance, now time.Time) Gate {
-	if m == nil || m.Freeze == nil || !now.Before(m.Freeze.Until.Time) {
+// Frozen reports whether nothing is begun at all: because of the spec, or of a Signal that holds.
+func Frozen(m *v1alpha1.DatabaseMaintenance, held signals.Hold, now time.Time) Gate {
+	frozen := m != nil && m.Freeze != nil && now.Before(m.Freeze.Until.Time)
+	if held.Holds() && (!frozen || held.Until.After(m.Freeze.Until.Time)) {
+		return Gate{
+			Reason: v1alpha1.ReasonFrozen, Until: held.Until,
+			Message: held.Signal + " blocks every change: " + held.Remedy(),
+		}
+	}
+	if !frozen {
 		return Gate{}
 	}
 	return Gate{
@@ -170,11 +178,11 @@ func clock(year int, month time.Month, day, hour, minute int, zone *time.Locatio
 }
 
 // WindowAt of a change: the one it runs in, or waits for.
-func WindowAt(m *v1alpha1.DatabaseMaintenance, now time.Time) *v1alpha1.MaintenancePeriod {
+func WindowAt(m *v1alpha1.DatabaseMaintenance, held signals.Hold, now time.Time) *v1alpha1.MaintenancePeriod {
 	if m == nil || len(m.Windows) == 0 {
 		return nil
 	}
-	if g := Frozen(m, now); g.Closed() {
+	if g := Frozen(m, held, now); g.Closed() {
 		now = g.Until
 	}
 	p, ok := next(m.Windows, now)

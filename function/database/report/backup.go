@@ -47,6 +47,7 @@ func backupsFresh(s *decision.Pass) xpv2.Condition {
 	place, unready := place(s.Cluster)
 	scheduled, missed := backup.ScheduledFailure(s.Observed[names.Backup])
 	now, _, nowFailed := backup.Failure(s.Observed[names.BackupNowPrefix+backup.NowName(s.Spec.Backup.Now)])
+	signal, asked, signalFailed := backup.SignalFailure(s.Cluster)
 	switch {
 	case !b.Asked && placeTrouble(s.Cluster) != "":
 		return no(unready, placeTrouble(s.Cluster))
@@ -69,6 +70,9 @@ func backupsFresh(s *decision.Pass) xpv2.Condition {
 	case isNotMadeUp(s.Cluster, now, nowFailed):
 		return no(v1alpha1.ReasonBackupFailed,
 			fmt.Sprintf("the backup of spec.backup.now %q failed; %s; to try again, set spec.backup.now to a new id", s.Spec.Backup.Now, see))
+	case isNotMadeUp(s.Cluster, asked, signalFailed):
+		return no(v1alpha1.ReasonBackupFailed,
+			fmt.Sprintf("the backup that Signal %q asked for failed; %s; to try again, set spec.backup.now to a new id", signal, see))
 	default:
 		return yes(v1alpha1.ReasonFresh, "the last backup is as recent as spec.backup.schedule requires: see status.backup")
 	}

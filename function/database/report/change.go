@@ -45,7 +45,7 @@ func change(s *decision.Decision) *v1alpha1.DatabaseChange {
 	}
 	c.Summary = summary(c)
 	if len(c.Order) > 0 || isOwn || upgrades {
-		c.Window = maintenance.WindowAt(s.Spec.Maintenance, s.Now)
+		c.Window = maintenance.WindowAt(s.Spec.Maintenance, s.Signals.Hold(), s.Now)
 		c.State, c.Message = stateOf(s, c, o)
 	}
 	return c

@@ -9,6 +9,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -42,6 +43,7 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		Generation:   generationStatus(s.Cluster),
 		Restore:      restoreStatus(s),
 		Upgrade:      upgradeStatus(s),
+		Signals:      s.Signals.Status(func(act eventsv1alpha1.Act) string { return ignores(s.Cluster, act) }),
 		Withheld:     d.Withheld(),
 	}
 	if !s.Leads() || s.Standby() || s.Importing() {
@@ -163,7 +165,7 @@ func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
 	if s.Move != nil {
 		add(s.Move.Gate.Until, true)
 	}
-	if w := maintenance.WindowAt(s.Spec.Maintenance, s.Now); w != nil {
+	if w := maintenance.WindowAt(s.Spec.Maintenance, s.Signals.Hold(), s.Now); w != nil {
 		add(w.End.Add(-maintenance.MemberTakes), len(s.Planned) > 0 && !s.Order.Held)
 	}
 	add(s.Before.Gate.Until, order.UpgradeNext(s.Cluster, s.Before))

@@ -212,7 +212,7 @@ func (d *decision) again() {
 		}
 		of := cmp.Or(r.Of, r.Kind)
 		if of == Stream || of == ByID && r.ID != d.f.RunID {
-			continue // A stream starts again by itself, and what was asked for is no longer.
+			continue // A stream starts again by itself, and its request is no longer there.
 		}
 		next := Run{ID: r.ID, Kind: Again, Of: of, Revision: d.f.Revision, State: Active, Memory: r.Memory, Raises: r.Raises, Kills: r.Kills}
 		if r.Class == string(runner.ClassOutOfMemory) {

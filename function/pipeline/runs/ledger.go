@@ -48,7 +48,7 @@ func (s State) over() bool { return s == Ended || s == Succeeded || s == Failed 
 const (
 	maxHistory = 20
 	maxMessage = 1024 // bytes of the last words of the last run
-	maxRemark  = 256  // bytes of those of others
+	maxRemark  = 256  // bytes of the words of others
 	maxSeq     = 1 << 53
 )
 

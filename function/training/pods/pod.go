@@ -16,7 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/function/training/names"
 )
 
-// Names of volumes beside those of every Job.
+// Names of volumes beside the volumes of every Job.
 const (
 	volumeCheckpoints = "checkpoints"
 	volumePlan        = "crew-plan"

@@ -88,6 +88,7 @@ func TestHealthOfExamples(t *testing.T) {
 		"database/archive-fails":       "Suspended",
 		"database/bad-parameter":       "Degraded",
 		"experiment/ended":             "Healthy",
+		"pipeline/failed":              "Degraded",
 		"training/failed":              "Degraded",
 		"training/suspended":           "Suspended",
 		"algorithm/image-pull-failed":  "Degraded",

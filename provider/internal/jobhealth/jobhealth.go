@@ -61,7 +61,7 @@ var Ends = podhealth.Ends{
 	},
 }
 
-// Most says what blocks most of the pods; nil when nothing does. Refused is why the Job makes no pod, and one of those that were found. It holds no name of a pod, no time and
+// Most says what blocks most of the pods; nil when nothing does. Refused is why the Job makes no pod, and is one of the hindrances. It holds no name of a pod, no time and
 // no count, so that it stays the same as long as the cause does.
 func Most(refused *podhealth.Hindrance, found []*podhealth.Hindrance) *v1alpha1.RunPods {
 	type problem struct {
@@ -92,7 +92,7 @@ func Most(refused *podhealth.Hindrance, found []*podhealth.Hindrance) *v1alpha1.
 	return &v1alpha1.RunPods{Reason: string(first.Reason), Message: first.Message()}
 }
 
-// Hindrance of a pod that has not ended, or nil. The container is that of the companion.
+// Hindrance of a pod that has not ended, or nil. The container is the one of the companion.
 func Hindrance(p *corev1.Pod, container string) *podhealth.Hindrance {
 	if h := placement.Unscheduled(p); h != nil {
 		return h

@@ -50,7 +50,7 @@ func NewPhone[S any](ask func(ctx context.Context, p *corev1.Pod, number int32) 
 	return &Phone[S]{ask: ask, now: now, calls: map[types.UID]*call[S]{}}
 }
 
-// Call the companion in a pod on behalf of somebody, unless it was called a moment ago. The state is nil when it did not answer the last time;
+// Call the companion in a pod for the object with this UID, unless it was called a moment ago. The state is nil when it did not answer the last time;
 // silent is why, once that is no accident. It errs when the cluster does not answer.
 func (f *Phone[S]) Call(ctx context.Context, of types.UID, p *corev1.Pod, number int32) (state *S, silent string, err error) {
 	c := f.last(of)
@@ -97,7 +97,7 @@ func (f *Phone[S]) last(of types.UID) call[S] {
 	return call[S]{}
 }
 
-// Forget somebody.
+// Forget a deleted object.
 func (f *Phone[S]) Forget(of types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -31,7 +31,7 @@ func (m Memory) Since(kills int) MemoryNow {
 // An Ending is why a process ended without success.
 type Ending struct {
 	Class crew.Class
-	// Message goes on from the name of the process: "ended with exit code 1".
+	// Message continues the name of the process: "ended with exit code 1".
 	Message string
 	// Secondary: its words are about the network, which may only follow from the end of another process.
 	Secondary bool

@@ -23,7 +23,7 @@ type Exit struct {
 	Err error
 }
 
-// Process of a program, which leads a process group of its own.
+// Process of a program, the leader of a process group of its own.
 type Process struct {
 	pid    atomic.Int64
 	ended  chan struct{}

@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/runner"
 )
 
-// A report is the state of the pod, which is asked for while it changes.
+// A report is the state of the pod, which is requested while it changes.
 type report struct {
 	now func() time.Time
 

@@ -21,7 +21,7 @@ const (
 	usualGrace    = 30
 )
 
-// patternWithin is how long a line counts that a pattern matched: what a program that goes on wrote hours ago is not why it fails.
+// patternWithin is how long a line counts that a pattern matched: what a program wrote hours before is not why it fails.
 const patternWithin = 10 * time.Minute
 
 // withDefaults fills in what the plan leaves out.

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package receiver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/apis/events/v1alpha1"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+)
+
+// usualFor is how long a Signal lasts unless its rule says otherwise: the schema has the same default.
+const usualFor = 5 * time.Hour
+
+// act on a happening: what each rule that matches makes of it. It returns the names of the Signals.
+func (s *Server) act(ctx context.Context, cr *v1alpha1.Receiver, h happening) ([]string, error) {
+	var names []string
+	for _, rule := range cr.Spec.ForProvider.Rules {
+		if !matches(rule, h.values) {
+			continue
+		}
+		name, err := s.apply(ctx, cr, rule, h)
+		if err != nil {
+			return nil, err
+		}
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func matches(rule v1alpha1.ReceiverRule, values map[string]string) bool {
+	for k, v := range rule.Match {
+		if values[k] != v {
+			return false
+		}
+	}
+	return len(rule.Match) > 0
+}
+
+// lasts reports whether an act is in force for a time. The others are done once.
+func lasts(a v1alpha1.Act) bool { return a == v1alpha1.ActHold || a == v1alpha1.ActMinReplicas }
+
+// apply a rule.
+func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, h happening) (string, error) {
+	of := h.occasion
+	if lasts(rule.Do) {
+		of = h.key
+	}
+	name := nameOf(cr, rule, of)
+	signal := &v1alpha1.Signal{}
+	err := s.Cache.Get(ctx, types.NamespacedName{Namespace: cr.GetNamespace(), Name: name}, signal)
+	found := err == nil
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("cannot get Signal %q: %w", name, err)
+	}
+	now, span := seconds(s.Now()), usualFor
+	if rule.For != nil {
+		span = rule.For.Duration
+	}
+	switch {
+	case h.over && (!found || !lasts(rule.Do)):
+		return "", nil
+	case h.over:
+		return name, s.end(ctx, signal, now)
+	case found && lasts(rule.Do):
+		return name, s.extend(ctx, signal, rule, now, span)
+	case found:
+		return name, nil
+	}
+	return s.create(ctx, cr, rule, h, name, now.Add(span))
+}
+
+// nameOf the Signal that a rule makes of something: another one for another Receiver, so that none touches what others made.
+func nameOf(cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, of string) string {
+	sum := sha256.Sum256([]byte(string(cr.GetUID()) + "\x00" + rule.Name + "\x00" + string(rule.Do) + "\x00" + rule.Target.Name + "\x00" + of))
+	return rule.Name + "-" + hex.EncodeToString(sum[:])[:12]
+}
+
+// create a Signal. What was created meanwhile by another request is the same.
+func (s *Server) create(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, h happening, name string, until time.Time) (string, error) {
+	signal := &v1alpha1.Signal{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cr.GetNamespace(), Name: name,
+		Labels: map[string]string{v1alpha1.LabelReceiver: cr.GetName(), v1alpha1.LabelRule: rule.Name},
+	}}
+	p := &signal.Spec.ForProvider
+	*p = v1alpha1.SignalParameters{
+		Target: rule.Target, Do: rule.Do, Replicas: rule.Replicas, ExpiresAt: metav1.NewTime(until),
+		Source: "receiver " + cr.GetName(), Reason: shortened(h.reason),
+	}
+	if rule.Do == v1alpha1.ActAbort {
+		revision, err := s.underTest(ctx, cr.GetNamespace(), rule.Target.Name)
+		if err != nil || revision == "" {
+			return "", err // Nothing is under test.
+		}
+		p.Revision = revision
+	}
+	if err := s.Kube.Create(ctx, signal); err != nil && !kerrors.IsAlreadyExists(err) {
+		return "", fmt.Errorf("cannot create Signal %q: %w", name, err)
+	}
+	return name, nil
+}
+
+// extend a Signal that lasts. It is written only when half of its time is over, or its rule was edited: alerts that fire are repeated.
+func (s *Server) extend(ctx context.Context, signal *v1alpha1.Signal, rule v1alpha1.ReceiverRule, now time.Time, span time.Duration) error {
+	p, was := &signal.Spec.ForProvider, signal.DeepCopy()
+	if left := p.ExpiresAt.Sub(now); left < span/2 || left > span {
+		p.ExpiresAt = metav1.NewTime(now.Add(span))
+	}
+	p.Replicas = rule.Replicas
+	return s.patch(ctx, signal, was)
+}
+
+// end a Signal now, if it has not ended.
+func (s *Server) end(ctx context.Context, signal *v1alpha1.Signal, now time.Time) error {
+	if !signal.Spec.ForProvider.ExpiresAt.After(now) {
+		return nil
+	}
+	was := signal.DeepCopy()
+	signal.Spec.ForProvider.ExpiresAt = metav1.NewTime(now)
+	return s.patch(ctx, signal, was)
+}
+
+func (s *Server) patch(ctx context.Context, signal, was *v1alpha1.Signal) error {
+	if signal.Spec.ForProvider.ExpiresAt.Equal(&was.Spec.ForProvider.ExpiresAt) && equal(signal.Spec.ForProvider.Replicas, was.Spec.ForProvider.Replicas) {
+		return nil
+	}
+	if err := s.Kube.Patch(ctx, signal, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("cannot update Signal %q: %w", signal.GetName(), err)
+	}
+	return nil
+}
+
+func equal(a, b *int32) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// underTest is the revision of an Algorithm that evidence is gathered about, or empty.
+func (s *Server) underTest(ctx context.Context, namespace, algorithm string) (string, error) {
+	a := &observev1alpha1.Analysis{}
+	if err := s.Cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: algorithm}, a); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	m := a.Spec.ForProvider.Metrics
+	if m == nil || m.Canary == nil {
+		return "", nil
+	}
+	pods := &corev1.PodList{}
+	if err := s.Cache.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{
+		observev1alpha1.LabelAlgorithm: algorithm, observev1alpha1.LabelSlot: m.Canary.Slot,
+	}); err != nil {
+		return "", fmt.Errorf("cannot list the pods of Algorithm %q: %w", algorithm, err)
+	}
+	// For a moment there may be pods of an earlier revision, which end.
+	slices.SortFunc(pods.Items, func(x, y corev1.Pod) int { return y.CreationTimestamp.Compare(x.CreationTimestamp.Time) })
+	for _, p := range pods.Items {
+		if r := p.GetAnnotations()[observev1alpha1.AnnotationRevision]; r != "" && p.DeletionTimestamp == nil {
+			return r, nil
+		}
+	}
+	return "", nil
+}
+
+// longestReason of a Signal, in bytes.
+const longestReason = 256
+
+// shortened text of a sender, in one line of valid UTF-8.
+func shortened(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
+	if len(s) <= longestReason {
+		return s
+	}
+	s = s[:longestReason-len("…")]
+	for !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s + "…"
+}
