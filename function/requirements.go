@@ -81,6 +81,7 @@ func kinds() map[schema.GroupKind]kind {
 			"claimtemplate": training.ClaimTemplateGVK,
 		}},
 		apisv1alpha1.PipelineGroupVersionKind.GroupKind(): {plan: pipeline.Plan, remembers: pipelinenames.Service, optional: map[string]schema.GroupVersionKind{
+			"flinkjob":      observev1alpha1.FlinkJobGroupVersionKind,
 			"jobhistory":    observev1alpha1.JobHistoryGroupVersionKind,
 			"claimtemplate": pipeline.ClaimTemplateGVK,
 		}},

@@ -31,6 +31,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/autoscaler"
 	"github.com/capstan-dev/capstan/provider/bucket"
 	"github.com/capstan-dev/capstan/provider/credential"
+	"github.com/capstan-dev/capstan/provider/flinkjob"
 	"github.com/capstan-dev/capstan/provider/hook"
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
@@ -75,6 +76,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard, board *signals.Board, rece
 		eventsv1alpha1.SignalGroupVersionKind:            signal.Setup(board),
 		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics, board),
 		observev1alpha1.AutoscalerGroupVersionKind:       autoscaler.Setup,
+		observev1alpha1.FlinkJobGroupVersionKind:         flinkjob.Setup(guard),
 		observev1alpha1.HookGroupVersionKind:             hook.Setup(guard),
 		observev1alpha1.JobHistoryGroupVersionKind:       jobhistory.Setup(guard),
 		observev1alpha1.RunGroupVersionKind:              run.Setup(guard),

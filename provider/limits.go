@@ -22,7 +22,8 @@ const requestsPerReconcile = 5
 // traffic and when a run begins again, have a rate of their own.
 func (c *CLI) rateOf(gvk schema.GroupVersionKind) int {
 	switch gvk {
-	case observev1alpha1.AnalysisGroupVersionKind, observev1alpha1.JobHistoryGroupVersionKind, observev1alpha1.RunGroupVersionKind, observev1alpha1.TopologyGroupVersionKind:
+	case observev1alpha1.AnalysisGroupVersionKind, observev1alpha1.FlinkJobGroupVersionKind, observev1alpha1.JobHistoryGroupVersionKind, observev1alpha1.RunGroupVersionKind,
+		observev1alpha1.TopologyGroupVersionKind:
 		return c.MaxLookRate
 	default:
 		return c.MaxReconcileRate

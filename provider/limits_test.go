@@ -74,7 +74,7 @@ func TestRates(t *testing.T) {
 	for gvk, o := range all {
 		want := 7
 		if slices.Contains([]schema.GroupVersionKind{
-			observev1alpha1.AnalysisGroupVersionKind, observev1alpha1.RunGroupVersionKind, observev1alpha1.TopologyGroupVersionKind,
+			observev1alpha1.AnalysisGroupVersionKind, observev1alpha1.FlinkJobGroupVersionKind, observev1alpha1.JobHistoryGroupVersionKind, observev1alpha1.RunGroupVersionKind, observev1alpha1.TopologyGroupVersionKind,
 		}, gvk) {
 			want = 70
 		}

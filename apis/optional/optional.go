@@ -21,6 +21,7 @@ func Kinds() []schema.GroupVersionKind {
 		{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"},
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Analysis"},
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Autoscaler"},
+		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "FlinkJob"},
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Hook"},
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "JobHistory"},
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Run"},

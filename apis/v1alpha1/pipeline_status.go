@@ -140,4 +140,6 @@ type PipelineStream struct {
 	//
 	// +optional
 	Restarts int32 `json:"restarts"`
+
+	PipelineFlinkStream `json:",inline"`
 }

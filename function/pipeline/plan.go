@@ -14,6 +14,8 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/definition"
+	"github.com/capstan-dev/capstan/function/pipeline/flink"
 	"github.com/capstan-dev/capstan/function/pipeline/names"
 	"github.com/capstan-dev/capstan/function/pipeline/runs"
 )
@@ -34,6 +36,9 @@ type pass struct {
 // Plan one Pipeline. It errs only for a composite resource that has no name or namespace; every mistake that a user can make becomes a
 // condition.
 func Plan(r compose.Request) (*compose.Plan, error) {
+	if compose.Text(r.Composite.Map(), "spec", "engine") == string(v1alpha1.PipelineFlink) {
+		return planFlink(r)
+	}
 	f, err := gather(r)
 	if err != nil {
 		return nil, err
@@ -64,6 +69,13 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 	}
 	d.Settle(plan, false)
 	return plan, nil
+}
+
+// planFlink plans a stream with Flink, which has no runs.
+func planFlink(r compose.Request) (*compose.Plan, error) {
+	written, _, _ := definition.Decode[v1alpha1.PipelineSpec](theDefinition(), compose.Text(r.Composite.Map(), "metadata", "name"), compose.Map(r.Composite.Map(), "spec"))
+	_, _, problems := read(r)
+	return flink.Plan(r, written, problems) //nolint:wrapcheck // It says what it was for.
 }
 
 // requires the Jobs of runs that are not observed: those that end do so with their pods, and Crossplane may have lost its reference. That

@@ -46,6 +46,7 @@ func artifacts() []artifact {
 		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
 		{Name: "demo-pipeline", Program: "./images/demo-pipeline"},
 		{Name: "demo-training", Program: "./images/demo-training"},
+		{Name: "demo-flink", Program: "./images/demo-flink"},
 		{Name: "postgres", Program: "./images/postgres/member", Member: true},
 		{Name: "mysql", Program: "./images/mysql/member", Member: true},
 		{Name: "demo-database", Program: "./images/demo-database"},

@@ -107,6 +107,7 @@ func TestBuild(t *testing.T) {
 				"CustomResourceDefinition buckets.storage.capstan.dev",
 				"CustomResourceDefinition clusterproviderconfigs.capstan.dev",
 				"CustomResourceDefinition credentials.credentials.capstan.dev",
+				"CustomResourceDefinition flinkjobs.observe.capstan.dev",
 				"CustomResourceDefinition hooks.observe.capstan.dev",
 				"CustomResourceDefinition modelaliases.registry.capstan.dev",
 				"CustomResourceDefinition modelversions.registry.capstan.dev",

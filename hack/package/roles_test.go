@@ -18,6 +18,7 @@ var notWritten = map[string]string{
 	"analyses.observe.capstan.dev":       "composed by an Algorithm",
 	"autoscalers.observe.capstan.dev":    "composed by an Algorithm",
 	"clusterproviderconfigs.capstan.dev": "serves all namespaces, so that the platform team writes it",
+	"flinkjobs.observe.capstan.dev":      "composed by a Pipeline",
 	"hooks.observe.capstan.dev":          "composed by an Algorithm",
 	"jobhistories.observe.capstan.dev":   "composed by a Pipeline",
 	"providerconfigusages.capstan.dev":   "written by the provider",

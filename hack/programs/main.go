@@ -69,6 +69,11 @@ func (c *command) run(ctx context.Context, stdout io.Writer, p *progress.Printer
 			return err
 		}
 	}
+	if slices.Contains(c.Tools, "flink") {
+		if err := host.InstallJava(ctx, p); err != nil {
+			return err
+		}
+	}
 	if err := b.Ensure(ctx, p, tools...); err != nil {
 		return err
 	}

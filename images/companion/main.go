@@ -25,6 +25,11 @@
 //
 //	companion run -- python features.py
 //
+// It is the first process of the pods of a stream with Apache Flink, too:
+//
+//	companion flink jobmanager
+//	companion flink taskmanager
+//
 // And for people and pipelines it prints a model's digest:
 //
 //	companion digest ./model
@@ -55,6 +60,7 @@ type cli struct {
 	Hold    holdCmd    `cmd:"" help:"Hold requests for an Algorithm that is asleep, and wake it."`
 	Crew    crewCmd    `cmd:"" help:"Run the ranks of a training in this pod, together with those in other pods."`
 	Run     runCmd     `cmd:"" help:"Run the program of a pipeline in this pod, and again by the rules of its plan."`
+	Flink   flinkCmd   `cmd:"" help:"Run Flink in this pod of a stream."`
 	Install installCmd `cmd:"" help:"Copy this program into a folder."`
 	Digest  digestCmd  `cmd:"" help:"Print the digest of a model in a folder."`
 

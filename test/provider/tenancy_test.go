@@ -206,6 +206,8 @@ func fields() map[string]field {
 		"Access.spec.forProvider.server.passwordSecretRef.key":               {harmless: ownCredential},
 		"Access.spec.forProvider.server.passwordSecretRef.name":              {attack: strangersSecret},
 		"Access.spec.forProvider.server.username":                            {harmless: ownServer},
+		"FlinkJob.metadata.annotations[crossplane.io/external-name]":         {harmless: "A FlinkJob has nothing outside."},
+		"FlinkJob.spec.forProvider.pipeline":                                 {harmless: "It selects among the pods of its own namespace."},
 		"Hook.metadata.annotations[crossplane.io/external-name]":             {harmless: "A Hook has nothing outside."},
 		"Hook.spec.forProvider.requests[].body":                              {harmless: "It is data for the URL, and the schema bounds it."},
 		"Hook.spec.forProvider.requests[].key":                               {harmless: "The schema allows no character that would begin another header."},

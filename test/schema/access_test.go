@@ -106,6 +106,28 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func TestFlinkJob(t *testing.T) {
+	a := newAdmission(t, readCRD(t, "package/provider/crds/observe.capstan.dev_flinkjobs.yaml"))
+	cases := map[string]struct{ reason, parameters, want string }{
+		"Smallest": {reason: "A Pipeline is all.", parameters: `{pipeline: clicks}`},
+		"None":     {reason: "Something is looked at.", parameters: `{}`, want: "pipeline: Required value"},
+		"Others":   {reason: "Pipelines of other namespaces have no name here.", parameters: `{pipeline: shop/clicks}`, want: "must be the name of a Pipeline"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, errs := a.create(t, withParameters(t, "observe.capstan.dev/v1alpha1", "FlinkJob", tc.parameters))
+			if all := strings.Join(errs, "\n"); tc.want == "" && all != "" || !strings.Contains(all, tc.want) {
+				t.Errorf("\n%s\ncreate(...): want an error with %q, got %q", tc.reason, tc.want, all)
+			}
+		})
+	}
+	o := withParameters(t, "observe.capstan.dev/v1alpha1", "FlinkJob", `{pipeline: clicks}`)
+	o["spec"].(map[string]any)["managementPolicies"] = []any{"*"}
+	if _, errs := a.create(t, o); !strings.Contains(strings.Join(errs, "\n"), "a FlinkJob changes nothing") {
+		t.Errorf("A FlinkJob only observes, got %q", errs)
+	}
+}
+
 func TestTopology(t *testing.T) {
 	a := newAdmission(t, readCRD(t, "package/provider/crds/observe.capstan.dev_topologies.yaml"))
 	cases := map[string]struct{ reason, parameters, want string }{

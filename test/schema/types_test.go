@@ -41,6 +41,7 @@ func types() map[string]reflect.Type {
 		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
 		"package/provider/crds/observe.capstan.dev_autoscalers.yaml":       reflect.TypeFor[observe.Autoscaler](),
 		"package/provider/crds/observe.capstan.dev_hooks.yaml":             reflect.TypeFor[observe.Hook](),
+		"package/provider/crds/observe.capstan.dev_flinkjobs.yaml":         reflect.TypeFor[observe.FlinkJob](),
 		"package/provider/crds/observe.capstan.dev_jobhistories.yaml":      reflect.TypeFor[observe.JobHistory](),
 		"package/provider/crds/observe.capstan.dev_runs.yaml":              reflect.TypeFor[observe.Run](),
 		"package/provider/crds/observe.capstan.dev_topologies.yaml":        reflect.TypeFor[observe.Topology](),

@@ -17,6 +17,9 @@ var AnalysisGroupVersionKind = GroupVersion.WithKind("Analysis")
 // AutoscalerGroupVersionKind is the type of an Autoscaler.
 var AutoscalerGroupVersionKind = GroupVersion.WithKind("Autoscaler")
 
+// FlinkJobGroupVersionKind is the type of a FlinkJob.
+var FlinkJobGroupVersionKind = GroupVersion.WithKind("FlinkJob")
+
 // HookGroupVersionKind is the type of a Hook.
 var HookGroupVersionKind = GroupVersion.WithKind("Hook")
 
@@ -31,7 +34,7 @@ var TopologyGroupVersionKind = GroupVersion.WithKind("Topology")
 
 // SchemeBuilder registers the types of this package.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &Hook{}, &HookList{}, &JobHistory{}, &JobHistoryList{}, &Run{}, &RunList{}, &Topology{}, &TopologyList{})
+	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &FlinkJob{}, &FlinkJobList{}, &Hook{}, &HookList{}, &JobHistory{}, &JobHistoryList{}, &Run{}, &RunList{}, &Topology{}, &TopologyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 })

@@ -16,6 +16,8 @@ var (
 	_ resource.ManagedList   = &AnalysisList{}
 	_ resource.ModernManaged = &Autoscaler{}
 	_ resource.ManagedList   = &AutoscalerList{}
+	_ resource.ModernManaged = &FlinkJob{}
+	_ resource.ManagedList   = &FlinkJobList{}
 	_ resource.ModernManaged = &Hook{}
 	_ resource.ManagedList   = &HookList{}
 	_ resource.ModernManaged = &JobHistory{}
@@ -100,6 +102,44 @@ func (mg *Autoscaler) SetWriteConnectionSecretToReference(*xpv2.LocalSecretRefer
 
 // GetItems of this list.
 func (l *AutoscalerList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+
+	return items
+}
+
+// GetCondition of this FlinkJob.
+func (mg *FlinkJob) GetCondition(t xpv2.ConditionType) xpv2.Condition {
+	return mg.Status.GetCondition(t)
+}
+
+// SetConditions of this FlinkJob.
+func (mg *FlinkJob) SetConditions(c ...xpv2.Condition) { mg.Status.SetConditions(c...) }
+
+// GetManagementPolicies of this FlinkJob.
+func (mg *FlinkJob) GetManagementPolicies() xpv2.ManagementPolicies {
+	return mg.Spec.ManagementPolicies
+}
+
+// SetManagementPolicies of this FlinkJob.
+func (mg *FlinkJob) SetManagementPolicies(p xpv2.ManagementPolicies) { mg.Spec.ManagementPolicies = p }
+
+// GetProviderConfigReference is nil: this kind talks to nothing outside the cluster.
+func (mg *FlinkJob) GetProviderConfigReference() *xpv2.ProviderConfigReference { return nil }
+
+// SetProviderConfigReference does nothing: this kind talks to nothing outside the cluster.
+func (mg *FlinkJob) SetProviderConfigReference(*xpv2.ProviderConfigReference) {}
+
+// GetWriteConnectionSecretToReference is nil: this kind has no connection details.
+func (mg *FlinkJob) GetWriteConnectionSecretToReference() *xpv2.LocalSecretReference { return nil }
+
+// SetWriteConnectionSecretToReference does nothing: this kind has no connection details.
+func (mg *FlinkJob) SetWriteConnectionSecretToReference(*xpv2.LocalSecretReference) {}
+
+// GetItems of this list.
+func (l *FlinkJobList) GetItems() []resource.Managed {
 	items := make([]resource.Managed, len(l.Items))
 	for i := range l.Items {
 		items[i] = &l.Items[i]

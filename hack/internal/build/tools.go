@@ -120,6 +120,8 @@ func Tools() []Tool {
 		{Name: "mlflow", Module: "mlflow", Usual: time.Minute, Python: true},
 		{Name: "cert-manager", Module: "github.com/cert-manager/cert-manager", Usual: 30 * time.Second, Main: "."},
 		{Name: "moto", Module: "moto", Usual: 15 * time.Second, Python: true},
+		// Its jars come as a Python package. make nightly runs them; no cluster needs them.
+		{Name: "flink", Module: "apache-flink-libraries", Usual: 40 * time.Second, Python: true},
 		{Name: "mkdocs", Module: "mkdocs-material", Usual: 15 * time.Second, Python: true},
 		// What stands for kubelets and controllers where thousands of objects are needed, and no pods (hack/scale).
 		{Name: "kwok", Module: "sigs.k8s.io/kwok", Usual: 80 * time.Second},

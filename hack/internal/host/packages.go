@@ -91,6 +91,21 @@ func Install(ctx context.Context, p *progress.Printer, only ...string) error {
 	return errors.Join(err, recordInstalled(plan.Packages, only))
 }
 
+// Java compiles and runs jobs of Flink. No cluster needs it.
+const Java = "default-jdk-headless"
+
+// InstallJava installs a compiler of Java if there is none.
+func InstallJava(ctx context.Context, p *progress.Printer) error {
+	if present("javac") {
+		return nil
+	}
+	if !present("apt-get") {
+		return fmt.Errorf("cannot find javac: install what Debian calls %s", Java)
+	}
+	p.Sayf("this command installs %s, to run jobs of Flink", Java)
+	return p.Step("install "+Java, nil, func() error { return install(ctx, []string{Java}) })
+}
+
 func install(ctx context.Context, packages []string) error {
 	args := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
 	if err := apt(ctx, "", args...); err == nil {
