@@ -162,7 +162,7 @@ func (w *wanted) apply(cmd *cobra.Command, c *cluster.Cluster, name string) erro
 	err = w.await(cmd, func(ctx context.Context) (string, bool, error) {
 		pv, err := c.Preview(ctx, name)
 		if err != nil {
-			return err.Error(), false, nil
+			return err.Error(), false, nil //nolint:nilerr // It is shown, and tried again until the time is up.
 		}
 		ready = pv
 
@@ -241,11 +241,11 @@ func (w *wanted) delete(cmd *cobra.Command, c *cluster.Cluster, name string) err
 		var left []string
 		algorithms, err := cluster.List[v1alpha1.Algorithm](ctx, c, cluster.Algorithms, selector)
 		if err != nil {
-			return err.Error(), false, nil
+			return err.Error(), false, nil //nolint:nilerr // It is shown, and tried again until the time is up.
 		}
 		databases, err := cluster.List[v1alpha1.Database](ctx, c, cluster.Databases, selector)
 		if err != nil {
-			return err.Error(), false, nil
+			return err.Error(), false, nil //nolint:nilerr // It is shown, and tried again until the time is up.
 		}
 		for _, a := range algorithms {
 			left = append(left, "Algorithm "+a.Name)

@@ -33,6 +33,7 @@ type pass struct {
 // A copied object, and whether it can be made.
 type copied struct {
 	copyOf
+
 	verdict verdict
 	// ready reports that it runs as it is desired now.
 	ready bool
@@ -70,8 +71,9 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 
 // compose the copies. One whose original is gone, or no longer allows it, stays as it is until the time is up.
 func (p *pass) compose(d *compose.Draft) []copied {
-	var copies []copied
-	for _, c := range p.asked() {
+	asked := p.asked()
+	copies := make([]copied, 0, len(asked))
+	for _, c := range asked {
 		made := copied{copyOf: c, verdict: p.judge(c)}
 		live := p.Observed[c.resource]
 		switch {

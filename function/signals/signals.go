@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
-
-	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 )
 
 // A Set has the Signals to one object that are in force.
@@ -98,7 +97,10 @@ func (s Set) Backups() []observev1alpha1.ActiveSignal {
 
 // Status of the set. ignored says why an act has no effect, or is empty.
 func (s Set) Status(ignored func(act eventsv1alpha1.Act) string) []v1alpha1.SignalStatus {
-	var all []v1alpha1.SignalStatus
+	if len(s) == 0 {
+		return nil
+	}
+	all := make([]v1alpha1.SignalStatus, 0, len(s))
 	for _, a := range s {
 		all = append(all, v1alpha1.SignalStatus{
 			Name: a.Name, Do: a.Do, Until: a.Until, Cause: a.Cause, Ignored: ignored(eventsv1alpha1.Act(a.Do)),

@@ -282,17 +282,20 @@ func form(c crd, kind map[string]any, found map[string]hint) (string, []byte, er
 // taken from the schema of a field as they are.
 var taken = []string{"description", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems"}
 
+// typeString of a schema.
+const typeString = "string"
+
 // property of a form.
 func property(s map[string]any, h hint) (map[string]any, error) {
 	p := map[string]any{"title": h.Title, "x-ui-order": h.Order, "x-ui-group": h.Group}
 	switch kind, _ := s["type"].(string); {
 	case s["x-kubernetes-int-or-string"] == true:
 		// A form of two alternatives confuses people: a quantity is a text.
-		p["type"] = "string"
-	case kind == "string", kind == "integer", kind == "number", kind == "boolean":
+		p["type"] = typeString
+	case kind == typeString, kind == "integer", kind == "number", kind == "boolean":
 		p["type"] = kind
-	case kind == "array" && child(s, "items")["type"] == "string":
-		p["type"], p["items"] = kind, map[string]any{"type": "string"}
+	case kind == "array" && child(s, "items")["type"] == typeString:
+		p["type"], p["items"] = kind, map[string]any{"type": typeString}
 	default:
 		return nil, fmt.Errorf("has the type %q, which no form of this kind can show", kind)
 	}

@@ -201,5 +201,9 @@ func refuse(w http.ResponseWriter, status int, message string) {
 func answer(w http.ResponseWriter, status int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // The sender has gone.
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return // Texts and lists of texts can be marshalled.
+	}
+	_, _ = w.Write(raw) // The sender may have gone.
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,8 +174,7 @@ func console(t *testing.T) string {
 	for lines.Scan() {
 		if m := regexp.MustCompile(`127\.0\.0\.1:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
 			go func() {
-				for lines.Scan() { //nolint:revive // It ends when nobody reads what it says.
-				}
+				_, _ = io.Copy(io.Discard, out)
 			}()
 
 			return "http://localhost:" + m[1]
@@ -217,4 +217,3 @@ func logIn(t *testing.T, b *browser.Browser, ns string) {
 	b.Press("main form button")
 	b.Sees("system:serviceaccount:"+ns+":person", "Namespaces")
 }
-

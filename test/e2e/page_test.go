@@ -29,7 +29,8 @@ func commands(t *testing.T, name, section string) []string {
 	for line := range strings.Lines(rest) {
 		switch trimmed := strings.TrimSpace(line); {
 		case !inside && trimmed == "```console":
-			inside, indent = true, line[:strings.Index(line, "`")]
+			inside = true
+			indent, _, _ = strings.Cut(line, "`")
 			blocks = append(blocks, "")
 		case inside && trimmed == "```":
 			inside = false

@@ -289,11 +289,6 @@ func defaulted(s v1alpha1.PipelineSpec, settings inputv1alpha1.AlgorithmSettings
 	if s.Flink.Slots == nil {
 		s.Flink.Slots = new(int32(1))
 	}
-	for i := range s.Secrets {
-		if s.Secrets[i].MountPath == "" {
-			s.Secrets[i].MountPath = "/etc/secrets/" + s.Secrets[i].Name
-		}
-	}
 	return s
 }
 

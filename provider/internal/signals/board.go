@@ -29,8 +29,9 @@ const longest = 7 * 24 * time.Hour
 
 // A Target is an object that Signals are for.
 type Target struct {
-	Kind v1alpha1.TargetKind
 	types.NamespacedName
+
+	Kind v1alpha1.TargetKind
 }
 
 // TargetOf a Signal.

@@ -182,9 +182,11 @@ func (s *Settler) complete(ctx context.Context) (string, error) {
 // vacuum are the arguments that compute statistics: rough ones first, so that no table is without for long. From 18 on pg_upgrade
 // brings statistics along, except those that users defined.
 func vacuum(major string) []string {
-	args := []string{"--host=" + pgmember.FolderSocket, "--username=" + pgmember.RoleSuperuser, "--no-password", "--all", "--analyze-in-stages", "--jobs=2",
+	args := []string{
+		"--host=" + pgmember.FolderSocket, "--username=" + pgmember.RoleSuperuser, "--no-password", "--all", "--analyze-in-stages", "--jobs=2",
 		// Statistics do not wait for a standby, as commits of clients may.
-		"--maintenance-db=dbname=postgres options='-c synchronous_commit=local'"}
+		"--maintenance-db=dbname=postgres options='-c synchronous_commit=local'",
+	}
 	if major >= "18" {
 		args = append(args, "--missing-stats-only")
 	}
