@@ -164,15 +164,17 @@ func TestSenders(t *testing.T) {
 		body   string
 		want   int
 	}{
-		"Token":        {reason: "the token is right", header: func(time.Time) map[string]string { return bearer }, want: 200},
-		"WrongToken":   {reason: "another token", header: func(time.Time) map[string]string { return map[string]string{"Authorization": "Bearer x"} }, want: 401},
-		"Nothing":      {reason: "a stranger", header: func(time.Time) map[string]string { return nil }, want: 401},
-		"Signed":       {reason: "the signature is right", header: func(now time.Time) map[string]string { return signed(now, signingKey, body) }, want: 200},
-		"SignedEarly":  {reason: "clocks differ", header: func(now time.Time) map[string]string { return signed(now.Add(4*time.Minute), signingKey, body) }, want: 200},
-		"SignedLate":   {reason: "a request that was kept", header: func(now time.Time) map[string]string { return signed(now.Add(-6*time.Minute), signingKey, body) }, want: 401},
-		"OtherKey":     {reason: "another key", header: func(now time.Time) map[string]string { return signed(now, "another-key-of-length", body) }, want: 401},
-		"OtherBody":    {reason: "the body was changed", header: func(now time.Time) map[string]string { return signed(now, signingKey, body+" ") }, want: 401},
-		"NoTimestamp":  {reason: "a signature without a time could be used again for ever", header: func(time.Time) map[string]string { return map[string]string{headerSignature: sign(signingKey, "", []byte(body))} }, want: 401},
+		"Token":       {reason: "the token is right", header: func(time.Time) map[string]string { return bearer }, want: 200},
+		"WrongToken":  {reason: "another token", header: func(time.Time) map[string]string { return map[string]string{"Authorization": "Bearer x"} }, want: 401},
+		"Nothing":     {reason: "a stranger", header: func(time.Time) map[string]string { return nil }, want: 401},
+		"Signed":      {reason: "the signature is right", header: func(now time.Time) map[string]string { return signed(now, signingKey, body) }, want: 200},
+		"SignedEarly": {reason: "clocks differ", header: func(now time.Time) map[string]string { return signed(now.Add(4*time.Minute), signingKey, body) }, want: 200},
+		"SignedLate":  {reason: "a request that was kept", header: func(now time.Time) map[string]string { return signed(now.Add(-6*time.Minute), signingKey, body) }, want: 401},
+		"OtherKey":    {reason: "another key", header: func(now time.Time) map[string]string { return signed(now, "another-key-of-length", body) }, want: 401},
+		"OtherBody":   {reason: "the body was changed", header: func(now time.Time) map[string]string { return signed(now, signingKey, body+" ") }, want: 401},
+		"NoTimestamp": {reason: "a signature without a time could be used again for ever", header: func(time.Time) map[string]string {
+			return map[string]string{headerSignature: sign(signingKey, "", []byte(body))}
+		}, want: 401},
 		"NoReceiver":   {reason: "strangers learn no names", path: "/v1/shop/none", header: func(time.Time) map[string]string { return bearer }, want: 401},
 		"TooLarge":     {reason: "a body has bounds", header: func(time.Time) map[string]string { return bearer }, body: strings.Repeat("x", maxBody+1), want: 413},
 		"NoMessage":    {reason: "it must be a message", header: func(time.Time) map[string]string { return bearer }, body: "hello", want: 400},
