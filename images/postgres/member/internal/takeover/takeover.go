@@ -5,7 +5,7 @@
 //
 // Both generations have a leader meanwhile. Clients reach a leader by its label, so the later one gets none before it has written Committed
 // into the record. It offers to ask there before that has any effect: a member that has the label without having asked, because members of
-// the former generation have an earlier image, never offers.
+// the former generation have an earlier image or no leader, never offers.
 package takeover
 
 import (
@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -56,6 +57,10 @@ func (k *Keeper) MayServe(ctx context.Context) (bool, error) {
 		offered, err := k.offer(ctx, from, *w)
 		return !offered && err == nil, err
 	}
+	// Members of the generation before do this as well, and all of them may be lost.
+	if o, err = from.dcs.SettleFence(ctx, time.Now()); err != nil {
+		return false, err
+	}
 	switch {
 	case o.Record.State == members.FenceWithdrawn:
 		k.warnOnce("the generation before continues: " + o.Record.Why)
@@ -82,7 +87,7 @@ func (k *Keeper) MayServe(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// offer to ask before this generation has clients, and report whether that is so. It is not when members of the generation before would not
+// offer to ask before this generation has clients, and report whether that is so. It is not when no leader of the generation before would
 // stop for this one, or when a leader of this one has the label already.
 func (k *Keeper) offer(ctx context.Context, from former, w pgmember.TakeOver) (bool, error) {
 	own, err := k.Pods.List(ctx)
@@ -98,7 +103,7 @@ func (k *Keeper) offer(ctx context.Context, from former, w pgmember.TakeOver) (b
 	if err != nil {
 		return false, err
 	}
-	if why := unyielding(before); why != "" {
+	if why := unready(before); why != "" {
 		k.warnOnce("Capstan alone switches clients: " + why)
 		return false, nil
 	}
@@ -111,15 +116,21 @@ func (k *Keeper) offer(ctx context.Context, from former, w pgmember.TakeOver) (b
 	}
 }
 
-// unyielding is why members would not stop for another generation, or "".
-func unyielding(list []pods.Pod) string {
+// unready is why no leader of the generation before would stop for another one, or "".
+func unready(list []pods.Pod) string {
+	led := false
 	for _, p := range list {
-		if p.Started && !p.Stopping && !p.Yields {
+		if !p.Started || p.Stopping {
+			continue
+		}
+		if !p.Yields {
 			return p.Name + " runs an earlier image"
 		}
+		led = led || p.Role == members.RoleLeader
 	}
-	if len(list) == 0 {
-		return "the generation before has no members"
+	if !led {
+		// Perhaps its data is why there is a restore.
+		return "the generation before has no leader"
 	}
 	return ""
 }
