@@ -48,13 +48,22 @@ func (k *Keeper) MayServe(ctx context.Context) (bool, error) {
 	if w == nil || w.ID == k.served {
 		return true, nil
 	}
+	return k.mayTake(ctx, *w)
+}
+
+// mayTake reports whether the leader may have the clients of another generation.
+func (k *Keeper) mayTake(ctx context.Context, w pgmember.TakeOver) (bool, error) {
 	from := former{pods.New(k.Kube, k.Names.Namespace, k.Names.Pod, w.Database), dcs.New(k.Kube, k.Names.Namespace, w.Scope)}
 	o, err := from.dcs.Fence(ctx)
 	if err != nil {
 		return false, err
 	}
+	if o.Outlived(k.Names.Database) {
+		k.warnOnce("a later generation takes the place of this one: " + o.Record.To)
+		return false, nil
+	}
 	if r := o.Record; r.ID != w.ID || r.To != k.Names.Database {
-		offered, err := k.offer(ctx, from, *w)
+		offered, err := k.offer(ctx, from, w)
 		return !offered && err == nil, err
 	}
 	// Members of the generation before do this as well, and all of them may be lost.
@@ -108,7 +117,9 @@ func (k *Keeper) offer(ctx context.Context, from former, w pgmember.TakeOver) (b
 		return false, nil
 	}
 	switch err := from.dcs.OfferFence(ctx, w.ID, k.Names.Database); {
-	case errors.Is(err, fence.ErrTaken), kerrors.IsForbidden(err):
+	case errors.Is(err, fence.ErrTaken):
+		return true, nil // another fence is about to end
+	case kerrors.IsForbidden(err):
 		k.warnOnce("Capstan alone switches clients: " + err.Error())
 		return false, nil
 	default:
