@@ -99,8 +99,8 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// TestArchivedIsTold: what the archive has is written down for verifications, also when that did not work at first and nothing is added.
-func TestArchivedIsTold(t *testing.T) {
+// TestArchivedIsWritten: what the archive has is written down for verifications, also when that did not work at first and nothing is added.
+func TestArchivedIsWritten(t *testing.T) {
 	each(t, func(m *member, b *bucket) {
 		b.busy = true
 		m.commit(2)
