@@ -27,7 +27,7 @@ import (
 // usualFor is how long a Signal lasts unless its rule says otherwise: the schema has the same default.
 const usualFor = 5 * time.Hour
 
-// act on a happening: what each rule that matches makes of it. It returns the names of the Signals. A rule that fails hinders no other.
+// act on a happening: what each rule that matches makes of it. It returns the names of the Signals. A rule that fails blocks no other.
 func (s *Server) act(ctx context.Context, cr *v1alpha1.Receiver, h happening) (names []string, failures []error) {
 	for _, rule := range cr.Spec.ForProvider.Rules {
 		if !matches(rule, h.values) {
