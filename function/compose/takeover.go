@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
 // existingPrefix precedes the name within the composition in the name that an object of the same kind and name is required by.
@@ -70,7 +72,10 @@ func foreign(xr, object map[string]any) bool {
 			return false
 		}
 	}
-	return Text(object, "metadata", "labels", labelComposite) != Text(xr, "metadata", "name") &&
+	// A composite resource, such as what a Preview copies, has its own name as the mark, which says nothing of who made it.
+	marked := Text(object, "metadata", "labels", labelComposite) == Text(xr, "metadata", "name") &&
+		!strings.HasPrefix(Text(object, "apiVersion"), v1alpha1.GroupVersion.Group+"/")
+	return !marked &&
 		Text(object, "metadata", "annotations", annotationAdopt) != Text(object, "metadata", "name")
 }
 

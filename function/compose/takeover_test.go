@@ -68,6 +68,21 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
+// TestTakeoverOfAComposite: an Algorithm under the name of a Preview has that name as its own mark, and is not the Preview's.
+func TestTakeoverOfAComposite(t *testing.T) {
+	r := compose.Request{
+		Now:       now,
+		Composite: composetest.Object{"kind": "Preview", "metadata": map[string]any{"name": "reco", "namespace": "shop"}},
+		Required: map[string]compose.Object{"existing.algorithm": composetest.Object{
+			"apiVersion": "capstan.dev/v1alpha1", "kind": "Algorithm",
+			"metadata": map[string]any{"name": "reco", "labels": map[string]any{"crossplane.io/composite": "reco"}},
+		}},
+	}
+	if !compose.Withhold(r).LeavesOut("algorithm") {
+		t.Error("the Algorithm of another client should be left alone")
+	}
+}
+
 func TestExisting(t *testing.T) {
 	want := compose.Requirement{Kind: networkPolicy, Namespace: "shop", Name: "reco"}
 	desired := map[string]compose.Reference{"networkpolicy": {Kind: networkPolicy, Name: "reco"}}

@@ -73,8 +73,20 @@ func TestSignalBacksUp(t *testing.T) {
 	if got := jobs(); len(got) != 2 {
 		t.Errorf("want a Job for the Signal beside the one of the spec, got %v", got)
 	}
+	w.signals = append(w.signals, observev1alpha1.ActiveSignal{Name: "second", UID: "4b6c", Do: signal.Do, Until: signal.Until})
+	w.react()
+	w.pass()
+	if got := jobs(); len(got) != 2 {
+		t.Errorf("backups of Signals follow one another, got %v", got)
+	}
 	w.signals = nil
 	w.react()
+	w.pass()
+	if got := jobs(); len(got) != 2 {
+		t.Errorf("a backup that runs should end, although its Signal has, got %v", got)
+	}
+	ofSignal := names.BackupNowPrefix + backup.SignalName(signal)
+	w.fails(ofSignal, w.request.Now, w.request.Now)
 	w.pass()
 	if diff := cmp.Diff([]string{byHand}, jobs()); diff != "" {
 		t.Errorf("after the Signal: -want, +got:\n%s", diff)

@@ -53,8 +53,19 @@ func (f *facts) deadline() time.Time {
 	case f.spec.TTL != nil:
 		return f.created.Add(f.spec.TTL.Duration)
 	default:
-		return f.created.Add(min(usualTTL, f.longest()))
+		return f.usual()
 	}
+}
+
+// usual deadline of a Preview that says nothing. It follows from the platform's limit, whose later changes neither end a Preview early nor
+// make one again that has expired.
+func (f *facts) usual() time.Time {
+	until, most := f.created.Add(min(usualTTL, f.longest())), f.created.Add(usualTTL)
+	was := f.before.ExpiresAt
+	if was != nil && (f.before.ExpiredAt != nil || was.After(until) && !was.After(most)) {
+		return was.UTC()
+	}
+	return until
 }
 
 // longest life that the platform allows.

@@ -223,6 +223,38 @@ func TestUnusableSettings(t *testing.T) {
 	}
 }
 
+// TestLimitChanges: a Preview that says nothing about its life keeps its deadline when the platform's limit changes.
+func TestLimitChanges(t *testing.T) {
+	hours := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Hour} }
+	cases := map[string]struct {
+		reason        string
+		before, after *metav1.Duration
+		at            int // hours after the creation, when the limit changes
+		then          string
+		composed      bool
+	}{
+		"Lowered": {"A lower limit ends nothing early.", nil, hours(1), 2, "2026-11-22T12:00:00Z", true},
+		"Raised":  {"Before the end a higher limit is one for it, too.", hours(12), nil, 2, "2026-11-22T12:00:00Z", true},
+		"Expired": {"What has expired is not made again by the platform.", hours(12), nil, 13, "2026-11-21T00:00:00Z", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, `{algorithm: {of: shop}, database: {of: orders-db, data: LatestBackup}}`)
+			w.settings.Preview.MaxTTL = tc.before
+			w.settle()
+			w.now = begin.Add(time.Duration(tc.at) * time.Hour)
+			w.settle()
+			clear(w.ending)
+			w.settle()
+			w.settings.Preview.MaxTTL = tc.after
+			w.settle()
+			if got := compose.Text(w.status, "expiresAt"); got != tc.then || (w.composed[Database] != nil) != tc.composed {
+				t.Errorf("%s It expires at %s, want %s, with %v in phase %s", tc.reason, got, tc.then, slices.Sorted(maps.Keys(w.composed)), w.phase())
+			}
+		})
+	}
+}
+
 // TestEditThatIsNotAccepted does not extend it.
 func TestEditThatIsNotAccepted(t *testing.T) {
 	w := newWorld(t, usualSpec)

@@ -109,6 +109,7 @@ func TestBuild(t *testing.T) {
 				"CustomResourceDefinition credentials.credentials.capstan.dev",
 				"CustomResourceDefinition flinkjobs.observe.capstan.dev",
 				"CustomResourceDefinition hooks.observe.capstan.dev",
+				"CustomResourceDefinition jobhistories.observe.capstan.dev",
 				"CustomResourceDefinition modelaliases.registry.capstan.dev",
 				"CustomResourceDefinition modelversions.registry.capstan.dev",
 				"CustomResourceDefinition providerconfigs.capstan.dev",

@@ -87,7 +87,7 @@ func (p plane) components(ctx context.Context, b cluster.Bare) ([]machine.Compon
 			Name: provider, Path: in("bin/provider"),
 			Env: []string{"KUBECONFIG=" + in("provider.kubeconfig"), "GOMEMLIMIT=230MiB"},
 			// Outside of a pod nothing says in which namespace its Lease would be.
-			Args: append([]string{"--no-leader-election", "--metrics-address=" + providerMetrics, "--health-address=127.0.0.1:18083"}, p.providerFlags...),
+			Args: append([]string{"--no-leader-election", "--metrics-address=" + providerMetrics, "--health-address=127.0.0.1:18083", "--events-address="}, p.providerFlags...),
 		},
 	}
 	if p.late > 0 {

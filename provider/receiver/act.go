@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,27 +21,27 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
 // usualFor is how long a Signal lasts unless its rule says otherwise: the schema has the same default.
 const usualFor = 5 * time.Hour
 
-// act on a happening: what each rule that matches makes of it. It returns the names of the Signals.
-func (s *Server) act(ctx context.Context, cr *v1alpha1.Receiver, h happening) ([]string, error) {
-	var names []string
+// act on a happening: what each rule that matches makes of it. It returns the names of the Signals. A rule that fails blocks no other.
+func (s *Server) act(ctx context.Context, cr *v1alpha1.Receiver, h happening) (names []string, failures []error) {
 	for _, rule := range cr.Spec.ForProvider.Rules {
 		if !matches(rule, h.values) {
 			continue
 		}
 		name, err := s.apply(ctx, cr, rule, h)
-		if err != nil {
-			return nil, err
-		}
-		if name != "" {
+		switch {
+		case err != nil:
+			failures = append(failures, err)
+		case name != "":
 			names = append(names, name)
 		}
 	}
-	return names, nil
+	return names, failures
 }
 
 func matches(rule v1alpha1.ReceiverRule, values map[string]string) bool {
@@ -77,6 +78,12 @@ func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1
 		return "", nil
 	case h.over:
 		return name, s.end(ctx, signal, now)
+	case found && lasts(rule.Do) && now.Sub(signal.GetCreationTimestamp().Time) >= signals.Longest:
+		// It cannot be extended any more, and another one takes its place.
+		uid := signal.GetUID()
+		if err := s.Kube.Delete(ctx, signal, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("cannot delete Signal %q: %w", name, err)
+		}
 	case found && lasts(rule.Do):
 		return name, s.extend(ctx, signal, rule, now, span)
 	case found:
@@ -109,10 +116,32 @@ func (s *Server) create(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha
 		}
 		p.Revision = revision
 	}
+	if err := s.room(ctx, cr); err != nil {
+		return "", err
+	}
 	if err := s.Kube.Create(ctx, signal); err != nil && !kerrors.IsAlreadyExists(err) {
 		return "", fmt.Errorf("cannot create Signal %q: %w", name, err)
 	}
 	return name, nil
+}
+
+// mostSignals of a Receiver that exist at a time. To one object 16 count.
+const mostSignals = 256
+
+// errFull when a Receiver has as many Signals as it may.
+var errFull = fmt.Errorf("this Receiver has %d Signals, which is the most: repeat the request when some have ended", mostSignals)
+
+// room for another Signal of a Receiver: a storm of alerts must not fill the API server. The cache may be a few behind.
+func (s *Server) room(ctx context.Context, cr *v1alpha1.Receiver) error {
+	l := &v1alpha1.SignalList{}
+	if err := s.Cache.List(ctx, l, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{v1alpha1.LabelReceiver: cr.GetName()},
+		client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("cannot list Signals: %w", err)
+	}
+	if len(l.Items) >= mostSignals {
+		return errFull
+	}
+	return nil
 }
 
 // extend a Signal that lasts. It is written only when half of its time is over, or its rule was edited: alerts that fire are repeated.
@@ -176,9 +205,15 @@ func (s *Server) underTest(ctx context.Context, namespace, algorithm string) (st
 // longestReason of a Signal, in bytes.
 const longestReason = 256
 
-// shortened text of a sender, in one line of valid UTF-8.
+// shortened text of a sender, in one line of valid UTF-8 without control characters.
 func shortened(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
+	visible := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "�"))
+	s = strings.Join(strings.Fields(visible), " ")
 	if len(s) <= longestReason {
 		return s
 	}

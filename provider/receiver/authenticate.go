@@ -73,13 +73,14 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// mostSignatures that are remembered. Rates are limited, so that there are fewer.
+// mostSignatures of a namespace that are remembered. Rates are limited, so that there are fewer.
 const mostSignatures = 100_000
 
-// signatures that were accepted lately.
+// signatures that were accepted lately, by this process.
 type signatures struct {
-	mu   sync.Mutex
-	seen map[string]time.Time
+	mu    sync.Mutex
+	seen  map[string]time.Time
+	swept time.Time
 }
 
 // first reports whether a signature is seen for the first time within the tolerance, to both sides.
@@ -89,7 +90,8 @@ func (s *signatures) first(signature string, now time.Time) bool {
 	if s.seen == nil {
 		s.seen = map[string]time.Time{}
 	}
-	if len(s.seen) >= mostSignatures/2 {
+	if len(s.seen) >= mostSignatures/2 && now.Sub(s.swept) >= time.Minute {
+		s.swept = now
 		for k, at := range s.seen {
 			if now.Sub(at) > 2*tolerance {
 				delete(s.seen, k)

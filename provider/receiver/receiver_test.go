@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
 const (
@@ -78,6 +80,7 @@ func newRig(t *testing.T, receivers ...*v1alpha1.Receiver) *rig {
 			if r.broken {
 				return errors.New("the API server is away")
 			}
+			o.SetCreationTimestamp(metav1.NewTime(r.now))
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
@@ -319,6 +322,65 @@ func TestStorm(t *testing.T) {
 	}
 }
 
+// TestFlood shows that a Receiver has so many Signals and no more, and that alerts which are resolved still end theirs.
+func TestFlood(t *testing.T) {
+	r := newRig(t, receiver(v1alpha1.FormatAlertmanager, rule("errors", v1alpha1.ActHold, "reco")))
+	message := func(from, to int, status string) string {
+		var alerts []string
+		for i := from; i < to; i++ {
+			alerts = append(alerts, fmt.Sprintf(`{"status":%q,"labels":{"alertname":"Errors","pod":"p-%d"},"startsAt":"2026-11-26T12:00:00Z"}`, status, i))
+		}
+		return `{"alerts":[` + strings.Join(alerts, ",") + `]}`
+	}
+	for i := range 3 {
+		want := map[bool]int{true: 200, false: 429}[i < 2]
+		if status, said := r.post("/v1/shop/alerts", message(100*i, 100*(i+1), "firing"), bearer); status != want {
+			t.Fatalf("message %d: status %d, want %d: %s", i, status, want, said)
+		}
+	}
+	if got := len(r.signals()); got != mostSignals {
+		t.Errorf("there are %d Signals, want %d", got, mostSignals)
+	}
+	mixed := strings.TrimSuffix(message(400, 401, "firing"), "]}") + "," + strings.TrimPrefix(message(0, 1, "resolved"), `{"alerts":[`)
+	if status, _ := r.post("/v1/shop/alerts", mixed, bearer); status != 429 {
+		t.Errorf("status %d, want 429", status)
+	}
+	if !slices.Contains(r.signals(), "Hold Algorithm reco until 12:00") {
+		t.Error("the alert that is resolved should end its Signal, although there is no room for the other one")
+	}
+}
+
+// TestWeek shows that an alert that fires for longer than a Signal can last gets another Signal.
+func TestWeek(t *testing.T) {
+	r := newRig(t, receiver(v1alpha1.FormatAlertmanager, rule("errors", v1alpha1.ActHold, "reco")))
+	if status, said := r.post("/v1/shop/alerts", alert("firing", 0), bearer); status != 200 {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	r.now = r.now.Add(signals.Longest)
+	if status, said := r.post("/v1/shop/alerts", alert("firing", 0), bearer); status != 200 {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	l := &v1alpha1.SignalList{}
+	if err := r.kube.List(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Items) != 1 || !signals.End(&l.Items[0]).After(r.now) {
+		t.Errorf("want one Signal that is in force, got %v", l.Items)
+	}
+}
+
+// TestSignaturesOfOthers shows that the signatures of one namespace take no room of another's.
+func TestSignaturesOfOthers(t *testing.T) {
+	r := newRig(t, receiver(v1alpha1.FormatAlertmanager, rule("errors", v1alpha1.ActHold, "reco")))
+	for i := range mostSignatures {
+		r.server.signed("other").first(strconv.Itoa(i), r.now)
+	}
+	body := alert("firing", 0)
+	if status, said := r.post("/v1/shop/alerts", body, signed(r.now, signingKey, body)); status != 200 {
+		t.Errorf("status %d: %s", status, said)
+	}
+}
+
 // TestObserve shows what is reported of a Receiver.
 func TestObserve(t *testing.T) {
 	cases := map[string]struct {
@@ -356,6 +418,7 @@ func TestObserve(t *testing.T) {
 // FuzzParse: whatever a known sender sends, it is refused or has bounds.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(alert("firing", 0)), "", true)
+	f.Add([]byte(`{"alerts":[{"status":"firing","labels":{"alertname":"a\u001b[31mb"}}]}`), "", true)
 	f.Add([]byte(`{"specversion":"1.0","id":"8","source":"/ci","type":"t","data":1}`), "application/cloudevents+json", false)
 	f.Add([]byte(`[{}]`), "application/cloudevents-batch+json", false)
 	f.Fuzz(func(t *testing.T, body []byte, contentType string, alerts bool) {
@@ -368,8 +431,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, h := range all {
-			if s := shortened(h.reason); len(s) > longestReason || strings.ContainsAny(s, "\n\r") {
-				t.Errorf("the reason is too long or has lines: %q", s)
+			if s := shortened(h.reason); len(s) > longestReason || strings.ContainsFunc(s, unicode.IsControl) {
+				t.Errorf("the reason is too long or has control characters: %q", s)
 			}
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,10 +50,11 @@ type Server struct {
 	Now func() time.Time
 	Log logging.Logger
 
-	once signatures
-
 	mu     sync.Mutex
 	limits map[types.NamespacedName]*rate.Limiter
+
+	// once has the signatures of each namespace: no tenant can use up the room of another.
+	once map[string]*signatures
 }
 
 // NeedLeaderElection is false: all replicas serve.
@@ -140,7 +142,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 		s.failed(w, of, err)
 		return
 	}
-	switch k.authenticate(r.Header, body, s.Now(), &s.once) {
+	switch k.authenticate(r.Header, body, s.Now(), s.signed(of.Namespace)) {
 	case unknownSender:
 		refuse(w, http.StatusUnauthorized, unauthorized)
 	case repeated:
@@ -157,17 +159,21 @@ func (s *Server) carryOut(ctx context.Context, w http.ResponseWriter, h http.Hea
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	names := []string{}
+	names, failures := []string{}, []error(nil)
 	for _, happened := range all {
-		made, err := s.act(ctx, cr, happened)
-		if err != nil {
-			s.once.forget(sign(k.signing, h.Get(headerTimestamp), body))
-			s.failed(w, client.ObjectKeyFromObject(cr), err)
-			return
-		}
-		names = append(names, made...)
+		made, failed := s.act(ctx, cr, happened)
+		names, failures = append(names, made...), append(failures, failed...)
 	}
-	answer(w, http.StatusOK, map[string]any{"signals": names})
+	if len(failures) == 0 {
+		answer(w, http.StatusOK, map[string]any{"signals": names})
+		return
+	}
+	s.signed(cr.GetNamespace()).forget(sign(k.signing, h.Get(headerTimestamp), body))
+	if i := slices.IndexFunc(failures, func(err error) bool { return !errors.Is(err, errFull) }); i >= 0 {
+		s.failed(w, client.ObjectKeyFromObject(cr), failures[i])
+		return
+	}
+	refuse(w, http.StatusTooManyRequests, errFull.Error())
 }
 
 // failed request that is not the sender's fault. The cause is for the log: it may name what senders must not know.
@@ -192,6 +198,19 @@ func (s *Server) limit(of types.NamespacedName) *rate.Limiter {
 		s.limits[of] = l
 	}
 	return l
+}
+
+// signed requests to Receivers of a namespace.
+func (s *Server) signed(namespace string) *signatures {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.once == nil {
+		s.once = map[string]*signatures{}
+	}
+	if s.once[namespace] == nil {
+		s.once[namespace] = &signatures{}
+	}
+	return s.once[namespace]
 }
 
 func refuse(w http.ResponseWriter, status int, message string) {

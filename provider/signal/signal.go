@@ -113,7 +113,9 @@ func (w *watcher) Observe(ctx context.Context, cr *v1alpha1.Signal) (managed.Ext
 		w.board.Changed(signals.TargetOf(cr))
 	}
 	if now.Sub(end) >= keptFor {
-		if err := w.kube.Delete(ctx, cr.DeepCopy()); client.IgnoreNotFound(err) != nil {
+		// Not one that was extended since it was read.
+		uid, version := cr.GetUID(), cr.GetResourceVersion()
+		if err := w.kube.Delete(ctx, cr.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
 			return managed.ExternalObservation{}, fmt.Errorf("cannot delete a Signal that has ended: %w", err)
 		}
 	}

@@ -61,6 +61,9 @@ func TestLife(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cr := signal("a", "reco", tc.created, tc.expires)
 			kube := clientWith(t, cr.DeepCopy())
+			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(cr), cr); err != nil {
+				t.Fatal(err)
+			}
 			board, woken := &signals.Board{}, 0
 			board.OnChange(func(signals.Target) { woken++ })
 			w := &watcher{kube: kube, board: board, now: func() time.Time { return now }}
@@ -83,6 +86,27 @@ func TestLife(t *testing.T) {
 				t.Errorf("%s: deleted is %v, want %v", tc.reason, kerrors.IsNotFound(err), tc.deleted)
 			}
 		})
+	}
+}
+
+// TestExtendedMeanwhile: a Signal that was extended since it was read is not deleted.
+func TestExtendedMeanwhile(t *testing.T) {
+	read := signal("a", "reco", -2*time.Hour, -time.Hour)
+	kube := clientWith(t, read.DeepCopy())
+	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(read), read); err != nil {
+		t.Fatal(err)
+	}
+	extended := read.DeepCopy()
+	extended.Spec.ForProvider.ExpiresAt = metav1.NewTime(now.Add(time.Hour))
+	if err := kube.Update(t.Context(), extended); err != nil {
+		t.Fatal(err)
+	}
+	w := &watcher{kube: kube, board: &signals.Board{}, now: func() time.Time { return now }}
+	if _, err := w.Observe(t.Context(), read); err == nil {
+		t.Error("want an error, so that it is looked at again")
+	}
+	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(read), &v1alpha1.Signal{}); err != nil {
+		t.Errorf("want the Signal kept: %v", err)
 	}
 }
 

@@ -296,7 +296,7 @@ func (b *bench) start(args ...string) *process {
 
 	p := &process{log: &log{}, done: make(chan struct{})}
 	p.cmd = exec.Command(path, append([]string{
-		"--no-leader-election", "--metrics-address=0", "--health-address=0", "--max-reconcile-rate=100",
+		"--no-leader-election", "--metrics-address=0", "--health-address=0", "--events-address=", "--max-reconcile-rate=100",
 	}, args...)...)
 	p.cmd.Env = append(os.Environ(), "KUBECONFIG="+b.kubeconfig)
 	p.cmd.Stderr = p.log

@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Path",type=string,JSONPath=`.status.atProvider.path`
 // +kubebuilder:printcolumn:name="Last",type=string,JSONPath=`.status.atProvider.lastSignal.name`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name must be at most 63 characters, because a label of its Signals has it"
 type Receiver struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -5,7 +5,12 @@ package backup
 import (
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 )
@@ -21,4 +26,10 @@ func SignalFailure(c *facts.Cluster) (signal string, began time.Time, failed boo
 		}
 	}
 	return signal, began, failed
+}
+
+// RunsForSignal reports whether a Job takes a backup that a Signal asked for, and has not ended.
+func RunsForSignal(job compose.Object) bool {
+	return job != nil && compose.TextOf(job, "metadata", "annotations", names.AnnotationSignal) != "" &&
+		!compose.IsTrue(job.Map(), xpv2.ConditionType(batchv1.JobComplete)) && !compose.IsTrue(job.Map(), xpv2.ConditionType(batchv1.JobFailed))
 }

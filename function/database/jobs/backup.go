@@ -3,6 +3,9 @@
 package jobs
 
 import (
+	"maps"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
@@ -82,9 +85,6 @@ func backupNow(d *compose.Draft, s *facts.Cluster) {
 	if id := s.Spec.Backup.Now; id != "" {
 		ids[backup.NowName(id)] = true
 	}
-	for _, signal := range s.Signals.Backups() {
-		ids[backup.SignalName(signal)] = true
-	}
 	// A failed Job is removed when it is time for another one, which is made once the first is gone.
 	if again, failed := backup.FirstAgain(s); s.Leads() && s.Seen.Backup != nil && s.Seen.Backup.Asked && s.Seen.Backup.Label == "" && !backup.Past(s, again, failed) {
 		ids[backup.NowName(backup.FirstBackup)] = true
@@ -100,7 +100,34 @@ func backupNow(d *compose.Draft, s *facts.Cluster) {
 			d.Offer(names.BackupNowPrefix+name, once(s, s.Called(names.SuffixBackup+"-"+name), backupJobSpec(s)))
 		}
 	}
+	maps.Copy(ids, forSignals(d, s))
 	removeOthers(d, s, names.BackupNowPrefix, ids)
+}
+
+// forSignals composes a Job for each Signal, one after the other, and returns their ids. One that runs is kept until it ends, also when its
+// Signal has ended before.
+func forSignals(d *compose.Draft, s *facts.Cluster) map[string]bool {
+	ids, busy := map[string]bool{}, false
+	for resource, o := range s.Observed {
+		if id, ok := strings.CutPrefix(resource, names.BackupNowPrefix); ok && backup.RunsForSignal(o) {
+			busy, ids[id] = true, true
+		}
+	}
+	for _, signal := range s.Signals.Backups() {
+		id := backup.SignalName(signal)
+		switch {
+		case s.Observed[names.BackupNowPrefix+id] != nil:
+			ids[id] = true
+		case !busy && s.Leads():
+			busy = true
+			d.Offer(names.BackupNowPrefix+id, applybatchv1.Job(s.Called(names.SuffixBackup+"-"+id), s.Namespace).WithLabels(s.Labels()).
+				WithAnnotations(map[string]string{names.AnnotationSignal: signal.Name}).WithSpec(backupJobSpec(s)))
+		}
+	}
+	for id := range ids {
+		d.Keep(names.BackupNowPrefix + id)
+	}
+	return ids
 }
 
 // backupLabels of the pods that take backups. Members have other labels.

@@ -120,6 +120,9 @@ const (
 	// AnnotationInputs holds, on a StatefulSet, what its revision was made of.
 	AnnotationInputs = "capstan.dev/revision-of"
 
+	// AnnotationSignal holds, on a Job that takes a backup, the Signal that asked for it.
+	AnnotationSignal = "capstan.dev/signal"
+
 	// AnnotationStopped reports, on a StatefulSet of a hibernated Database, whether its member was the leader or a standby when it
 	// was stopped.
 	AnnotationStopped = "capstan.dev/stopped"

@@ -24,8 +24,8 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// longest that a Signal is in force, so that a typing error in a year holds nothing for a year.
-const longest = 7 * 24 * time.Hour
+// Longest that a Signal is in force, so that a typing error in a year holds nothing for a year.
+const Longest = 7 * 24 * time.Hour
 
 // A Target is an object that Signals are for.
 type Target struct {
@@ -104,7 +104,7 @@ func (b *Board) Active(ctx context.Context, t Target, was []observev1alpha1.Acti
 
 // End of a Signal.
 func End(s *v1alpha1.Signal) time.Time {
-	end, last := s.Spec.ForProvider.ExpiresAt.Time, s.CreationTimestamp.Add(longest)
+	end, last := s.Spec.ForProvider.ExpiresAt.Time, s.CreationTimestamp.Add(Longest)
 	if last.Before(end) {
 		return last
 	}
