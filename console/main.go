@@ -44,7 +44,7 @@ type command struct {
 	Paste      bool             `help:"Also let people log in with a token that they paste. Default with an issuer: not."`
 	TLSCert    string           `help:"File with a certificate, to serve TLS."`
 	TLSKey     string           `help:"File with its key."`
-	Streams    int              `default:"500"                                                                                                        help:"How many pages can be live at the same time."`
+	Streams    int              `default:"500"                                                                                                        help:"How many pages can be live at the same time. A user has at most a fifth."`
 	Version    kong.VersionFlag `help:"Print the version."`
 }
 

@@ -528,3 +528,42 @@ func TestFirstSize(t *testing.T) {
 		t.Errorf("first size: %s", got)
 	}
 }
+
+// TestIdleSlotRestored: a tool that restored a backup owns the fields of an idle Deployment, and Crossplane none of them.
+func TestIdleSlotRestored(t *testing.T) {
+	w := serving(t, "{image: v, replicas: 2}")
+	w.edit("{image: z, replicas: 2}")
+	w.update()
+	w.later(time.Hour)
+	w.update()
+	if w.occupied(names.SlotA) || w.request.Observed[names.Deployment(names.SlotA)] == nil {
+		t.Fatal("slot a should be idle")
+	}
+	owned := map[string]any{"f:metadata": map[string]any{"f:annotations": map[string]any{"f:" + names.AnnotationIdle: map[string]any{}}}}
+	w.change(names.Deployment(names.SlotA), func(o composetest.Object) {
+		compose.Map(o, "metadata")["managedFields"] = []any{map[string]any{
+			"manager": "restore", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": owned,
+		}}
+	})
+	p := w.plan()
+	o, err := composetest.Decode(p.Objects[names.Deployment(names.SlotA)].Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"replicas": 0.0}, o["spec"]); diff != "" {
+		t.Errorf("it stays without replicas. Spec: -want, +got:\n%s", diff)
+	}
+
+	// The next revision runs there, although the annotation stays with its owner.
+	w.edit("{image: x, replicas: 2}")
+	w.compose(w.plan())
+	w.change(names.Deployment(names.SlotA), func(o composetest.Object) {
+		compose.Map(o, "metadata", "annotations")[names.AnnotationIdle] = "true"
+	})
+	w.runIn(names.SlotA, nil)
+	w.compose(w.plan())
+	w.compose(w.plan())
+	if s := w.plan().Status; !w.occupied(names.SlotA) || compose.Text(map[string]any{"s": s}, "s", "revision", "slot") == names.SlotB {
+		t.Errorf("the next revision should be seen in slot a: %v", s)
+	}
+}

@@ -243,9 +243,11 @@ func (f *facts) slot(slot string, route observed.HTTPRoute, findings []observev1
 	return s
 }
 
-// isIdle reports whether a Deployment is only kept for the next revision of its slot.
+// isIdle reports whether a Deployment is only kept for the next revision of its slot: one without a revision.
+// The annotation alone is not enough, because it stays with the next revision where another manager owns it as well.
 func isIdle(o compose.Object) bool {
-	return o != nil && compose.TextOf(o, "metadata", "annotations", names.AnnotationIdle) != ""
+	return o != nil && compose.TextOf(o, "metadata", "annotations", names.AnnotationIdle) != "" &&
+		compose.TextOf(o, "metadata", "annotations", names.AnnotationRevision) == ""
 }
 
 // trouble that keeps the pods of a slot from serving, as a finding. While every pod serves there is none, and earlier

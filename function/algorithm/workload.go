@@ -119,8 +119,12 @@ func idleDeployments(d *compose.Draft, p *pass) {
 			continue
 		}
 		kept := compose.Keep(o)
-		metadata, spec := maps.Clone(compose.Map(kept, "metadata")), maps.Clone(compose.Map(kept, "spec"))
-		metadata["annotations"] = map[string]any{names.AnnotationIdle: "true"}
+		metadata := maps.Clone(compose.Map(kept, "metadata"))
+		// Removed, the revision would stay where another manager owns it as well, such as a tool that restored a backup.
+		metadata["annotations"] = map[string]any{names.AnnotationIdle: "true", names.AnnotationRevision: ""}
+		// Of a Deployment that such a tool restored, Crossplane owns no spec.
+		spec := map[string]any{}
+		maps.Copy(spec, compose.Map(kept, "spec"))
 		spec["replicas"] = 0
 		kept["metadata"], kept["spec"] = metadata, spec
 		d.Edit(resource, kept)

@@ -14,8 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// typeBoolean is the type of a field that is true or false.
-const typeBoolean = "boolean"
+// Types of fields that are true or false, and of lists.
+const (
+	typeBoolean = "boolean"
+	typeArray   = "array"
+)
 
 // A Field of a form.
 type Field struct {
@@ -74,7 +77,7 @@ func Read(schema []byte) ([]Field, error) {
 		switch {
 		case p.Placeholder != "":
 			f.Placeholder = "default: " + p.Placeholder
-		case len(p.Examples) > 0 && p.Type != "array" && p.Type != typeBoolean && len(p.Enum) == 0:
+		case len(p.Examples) > 0 && p.Type != typeArray && p.Type != typeBoolean && len(p.Enum) == 0:
 			f.Placeholder = fmt.Sprintf("for instance %v", p.Examples[0])
 		}
 		for _, o := range p.Enum {
@@ -122,6 +125,9 @@ func Apply(object map[string]any, shown []Field, filled func(path string) string
 		if text == strings.TrimSpace(f.Value) {
 			continue
 		}
+		if f.Type == typeArray && !lines(object, f.at()) {
+			return fmt.Errorf("%s (spec.%s) has an item that is no single line, which this form would split: change it in the YAML", f.Title, f.Path)
+		}
 		if text == "" {
 			remove(object, f.at())
 
@@ -137,6 +143,18 @@ func Apply(object map[string]any, shown []Field, filled func(path string) string
 	}
 
 	return nil
+}
+
+// lines reports whether each item of a list is a line as the form shows it.
+func lines(object map[string]any, at []string) bool {
+	v, _, _ := unstructured.NestedFieldNoCopy(object, at...)
+	list, _ := v.([]any)
+
+	return !slices.ContainsFunc(list, func(item any) bool {
+		text := fmt.Sprint(item)
+
+		return text == "" || text != strings.TrimSpace(text) || strings.ContainsAny(text, "\r\n")
+	})
 }
 
 // parse the text of a field.
@@ -166,7 +184,7 @@ func (f Field) parse(text string) (any, error) {
 		}
 
 		return b, nil
-	case "array":
+	case typeArray:
 		var list []any
 		for line := range strings.SplitSeq(text, "\n") {
 			if line = strings.TrimSpace(line); line != "" {

@@ -105,6 +105,28 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestListsOfTexts: an item with several lines is not split.
+func TestListsOfTexts(t *testing.T) {
+	object := map[string]any{"spec": map[string]any{"args": []any{"-c", "a\nb"}}}
+	shown := Values(fields(t, apis.TrainingForm), object)
+	for text, refused := range map[string]bool{"-c\r\na\r\nb": false, "-c\na\nb\nc": true, "": true} {
+		err := Apply(object, shown, func(path string) string {
+			if path == "args" {
+				return text
+			}
+
+			return ""
+		})
+		if (err != nil) != refused {
+			t.Errorf("%q: want refused %t, got %v", text, refused, err)
+		}
+	}
+	want := map[string]any{"spec": map[string]any{"args": []any{"-c", "a\nb"}}}
+	if diff := cmp.Diff(want, object); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 func TestLists(t *testing.T) {
 	object := map[string]any{}
 	shown := Values(fields(t, apis.TrainingForm), object)

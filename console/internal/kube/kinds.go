@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capstan-dev/capstan/apis"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
@@ -46,10 +47,12 @@ func KindOf(resource string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// ResourceOf a composed object. The rule of the plural has one exception among the kinds that are composed.
+// ResourceOf a composed object. The rule of the plural has one exception among the kinds that are composed. It is empty for what is no
+// kind: a reference is written by whoever may edit the object, and must not name another path of the API server.
 func ResourceOf(apiVersion, kind string) schema.GroupVersionResource {
 	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
+	if err != nil || len(validation.IsDNS1035Label(strings.ToLower(kind))) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 ||
+		gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0 {
 		return schema.GroupVersionResource{}
 	}
 	if strings.HasSuffix(kind, "sis") {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -84,6 +85,9 @@ func (p *Problem) Unwrap() error { return p.err }
 // Ended reports whether the API server does not take the token any more.
 func Ended(err error) bool { return apierrors.IsUnauthorized(err) }
 
+// lacks is how an API server says that a user lacks a right. Quotas, policies and namespaces that end forbid as well, in words of their own.
+var lacks = regexp.MustCompile(`cannot \w+ resource `)
+
 // explain an error of the API server: a right that is missing is named.
 func explain(err error, verb string, r schema.GroupVersionResource, namespace string) error {
 	if err == nil {
@@ -100,7 +104,7 @@ func explain(err error, verb string, r schema.GroupVersionResource, namespace st
 	switch {
 	case apierrors.IsUnauthorized(err):
 		p.Title, p.Detail = "Your login has ended", "The API server does not accept the token any more. Log in again."
-	case apierrors.IsForbidden(err) && !strings.Contains(p.Detail, "denied the request"):
+	case apierrors.IsForbidden(err) && lacks.MatchString(p.Detail):
 		p.Title = "You lack a right"
 		p.Detail = fmt.Sprintf("You may not %s %s%s. Ask the platform team for a role with the verb %s on %s there, for instance capstan-view to read or capstan-edit to change.",
 			verb, r.GroupResource(), in, verb, r.GroupResource())

@@ -25,12 +25,16 @@ func TestExplain(t *testing.T) {
 		status int
 	}{
 		"Forbidden": {
-			reason: "The right that is missing, and a role that has it.", err: apierrors.NewForbidden(resource, "orders-db", errors.New("no")),
+			reason: "The right that is missing, and a role that has it.", err: apierrors.NewForbidden(resource, "orders-db", errors.New(`User "alice" cannot list resource "databases" in API group "capstan.dev" in the namespace "shop"`)),
 			title: "You lack a right", detail: "You may not list databases.capstan.dev in namespace shop", status: 403,
 		},
 		"Policy": {
 			reason: "A policy is no missing right: what it says counts.", err: apierrors.NewForbidden(resource, "orders-db", errors.New("ValidatingAdmissionPolicy 'x' denied the request: it is protected")),
 			title: "Cannot list databases.capstan.dev", detail: "it is protected", status: 403,
+		},
+		"Quota": {
+			reason: "A quota is no missing right.", err: apierrors.NewForbidden(resource, "orders-db", errors.New("exceeded quota: objects, requested: count/databases.capstan.dev=1")),
+			title: "Cannot list databases.capstan.dev", detail: "exceeded quota", status: 403,
 		},
 		"Ended":   {reason: "A login that is over.", err: apierrors.NewUnauthorized("x"), title: "Your login has ended", detail: "Log in again", status: 401},
 		"NoKind":  {reason: "Capstan is not installed.", err: apierrors.NewGenericServerResponse(404, "get", resource, "", "", 0, true), title: "This cluster has no databases", detail: "Nothing serves databases.capstan.dev", status: 404},
@@ -72,6 +76,11 @@ func TestResourceOf(t *testing.T) {
 	} {
 		if got := ResourceOf("x.dev/v1", kind).Resource; got != want {
 			t.Errorf("%s: want %s, got %s", kind, want, got)
+		}
+	}
+	for _, other := range [][2]string{{"v1", "Pods/x/proxy"}, {"v1", "../nodes"}, {"../v1", "Pod"}, {"x/../v1", "Pod"}, {"../x/v1", "Pod"}, {"v1", ""}} {
+		if got := ResourceOf(other[0], other[1]); !got.Empty() {
+			t.Errorf("%v is no kind, got %v", other, got)
 		}
 	}
 	if _, ok := KindOf("secrets"); ok {

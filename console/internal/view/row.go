@@ -5,6 +5,7 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -143,16 +144,20 @@ func Conditions(u *unstructured.Unstructured) []xpv2.Condition {
 	}](u).Status.Conditions
 }
 
-// typed form of an object. What cannot be read is left out: a page with less is better than none.
+// typed form of an object. What cannot be read is left out: a page with less is better than none. A spec of an earlier version must not
+// hide the status, because what runs would be shown as if nothing did.
 func typed[T any](u *unstructured.Unstructured) T {
-	var into T
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &into); err != nil {
-		var none T
-
-		return none
+	for _, part := range []string{"", "spec", "status"} {
+		object := maps.Clone(u.Object)
+		delete(object, part)
+		var into T
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &into); err == nil {
+			return into
+		}
 	}
+	var none T
 
-	return into
+	return none
 }
 
 // Ago says how long ago a time was.

@@ -105,6 +105,11 @@ func TestRows(t *testing.T) {
 			object: `{kind: Database, metadata: {name: old, deletionTimestamp: "2026-11-26T08:00:00Z"}, spec: {replicas: 1, storage: 1Gi}, status: {phase: Running}}`,
 			want:   Row{Name: "old", Phase: "Deleting", Tone: Busy, Size: "0 of 1 members, 1Gi each", Backup: "off"},
 		},
+		"Former": {
+			reason: "A spec of an earlier version does not hide what runs.",
+			object: strings.Replace(reco, "spec: {", "spec: {config: {files: {a.yaml: x}}, ", 1),
+			want:   Row{Name: "reco", Phase: "Ready", Tone: Good, Endpoint: "http://reco.shop.svc", Size: "3 of 3 ready, Stepping 20 %"},
+		},
 		"Broken": {
 			reason: "What cannot be read costs no page.", object: `{kind: Database, metadata: {name: odd}, spec: {replicas: many}}`,
 			want: Row{Name: "odd", Phase: "Pending", Tone: Busy, Size: "0 of 0 members, 0 each", Backup: "off"},

@@ -122,7 +122,12 @@ type submission struct {
 	base    *unstructured.Unstructured
 	text    string
 	version string
+	// tries so far to apply it to the version of now.
+	tries int
 }
+
+// mostTries to apply a draft while only the status changes. What refuses it then is another conflict, for instance of an admission webhook.
+const mostTries = 3
 
 // submitted draft: the YAML, with what was changed in the form.
 func (c *call) submitted() (submission, error) {
@@ -229,7 +234,7 @@ func (s *Server) refused(c *call, sub submission, err error) error {
 	switch {
 	case kube.Ended(err):
 		return err
-	case apierrors.IsConflict(err) && c.name != "":
+	case apierrors.IsConflict(err) && c.name != "" && sub.tries < mostTries:
 		return s.conflict(c, sub)
 	case apierrors.IsAlreadyExists(err):
 		return s.again(c, sub, &kube.Problem{
@@ -283,7 +288,7 @@ func (s *Server) conflict(c *call, sub submission) error {
 	page.Theirs, page.Mine, page.Conflicts = draft.Diff(base, draft.Text(theirs)), draft.Diff(base, draft.Text(sub.draft)), conflicts
 	if len(page.Theirs) == 0 {
 		// Only what people do not write has changed, such as the status: the draft counts as it is, for the version of now.
-		sub.base, sub.text, sub.version = theirs, page.Base, got.GetResourceVersion()
+		sub.base, sub.text, sub.version, sub.tries = theirs, page.Base, got.GetResourceVersion(), sub.tries+1
 		if c.r.PostFormValue("do") == "apply" {
 			return s.apply(c, sub)
 		}

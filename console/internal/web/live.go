@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,6 +29,35 @@ const (
 
 var errBusy = &kube.Problem{Title: "Too many pages are live", Detail: "Close some, or load this page again later.", Status: http.StatusServiceUnavailable}
 
+// streams that last at the same time.
+type streams struct {
+	mu   sync.Mutex
+	most int
+	// of each user.
+	of    map[string]int
+	total int
+}
+
+// take a place for a user, or refuse. One user has at most a fifth of them, so that no one takes them from all others.
+func (s *streams) take(user string) (free func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.total >= s.most || s.of[user] >= max(2, s.most/5) {
+		return nil, errBusy
+	}
+	s.total++
+	s.of[user]++
+
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.total--
+		if s.of[user]--; s.of[user] == 0 {
+			delete(s.of, user)
+		}
+	}, nil
+}
+
 func (s *Server) listLive(c *call) error {
 	resources := make([]schema.GroupVersionResource, 0, len(kube.Kinds))
 	for _, k := range kube.Kinds {
@@ -48,12 +78,11 @@ func (s *Server) objectLive(c *call) error {
 // stream a part of a page whenever it differs, with the rights of its user, until the login ends.
 func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResource, look func(context.Context) (any, error)) error {
 	page := part
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		return errBusy
+	free, err := s.streams.take(c.session.User)
+	if err != nil {
+		return err
 	}
+	defer free()
 	ctx, cancel := context.WithDeadline(c.r.Context(), c.session.Expires)
 	defer cancel()
 	stop := context.AfterFunc(s.over, cancel)
@@ -119,6 +148,8 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	last    []byte
+	// patience with a browser that reads nothing.
+	patience time.Duration
 }
 
 func newStream(w http.ResponseWriter) *stream {
@@ -128,7 +159,7 @@ func newStream(w http.ResponseWriter) *stream {
 	// The timeout of requests is not for one that lasts.
 	_ = control.SetReadDeadline(time.Time{})
 
-	return &stream{w: w, control: control}
+	return &stream{w: w, control: control, patience: write}
 }
 
 // show a part of the page when it differs from the last one. Else a line that browsers skip finds out whether this one is still there.
@@ -155,7 +186,9 @@ func (s *stream) send(event string, data []byte) error {
 }
 
 func (s *stream) write(data []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(write))
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.patience))
+	// With HTTP/2 a deadline that passes between two writes would end the stream, too.
+	defer func() { _ = s.control.SetWriteDeadline(time.Time{}) }()
 	if _, err := s.w.Write(data); err != nil {
 		return err //nolint:wrapcheck // The browser is gone: no page shows it.
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -222,7 +223,7 @@ func (s *Server) fromProvider(c *call) error {
 	defer cancel()
 	tokens, err := s.OIDC.config.Exchange(ctx, query.Get("code"), oauth2.VerifierOption(l.Verifier))
 	if err != nil {
-		s.Log.Warn("cannot exchange the code of a login", "error", err)
+		s.Log.Warn("cannot exchange the code of a login", "error", exchangeError(err))
 
 		return refuse("The provider did not accept the login. Log in again.")
 	}
@@ -240,6 +241,15 @@ func (s *Server) fromProvider(c *call) error {
 	}
 
 	return c.redirect(l.Next)
+}
+
+// exchangeError without the answer of the provider, which may repeat what it was sent.
+func exchangeError(err error) string {
+	if r := (*oauth2.RetrieveError)(nil); errors.As(err, &r) && r.Response != nil {
+		return strings.TrimSpace(r.Response.Status + " " + r.ErrorCode)
+	}
+
+	return err.Error()
 }
 
 func (s *Server) logout(c *call) error {

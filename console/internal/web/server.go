@@ -39,7 +39,7 @@ type Options struct {
 	// Paste allows logins with a token that a person pastes.
 	Paste bool
 
-	// Streams is how many pages can be live at the same time.
+	// Streams is how many pages can be live at the same time. One user has at most a fifth of them, or two.
 	Streams int
 
 	// Log of what failed. It has no tokens and nothing that a user typed.
@@ -53,7 +53,7 @@ type Options struct {
 type Server struct {
 	Options
 
-	streams chan struct{}
+	streams *streams
 	// over ends when the program does, and with it all streams.
 	over context.Context //nolint:containedctx // Shutdown does not end requests that last.
 }
@@ -63,7 +63,7 @@ func New(ctx context.Context, o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{Options: o, streams: make(chan struct{}, o.Streams), over: ctx}
+	s := &Server{Options: o, streams: &streams{most: o.Streams, of: map[string]int{}}, over: ctx}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /static/{sum}/{name}", pages.Static)
 	mux.Handle("GET /login", s.page(s.login))

@@ -157,17 +157,26 @@ func (s *Server) object(c *call) error {
 // atOnce is how many composed objects are read at the same time.
 const atOnce = 8
 
+// mostRead of them. Who may edit an object decides what it refers to, and another user's page reads it.
+const mostRead = 300
+
 // composed objects and their state, as far as the user may read them.
 func (s *Server) composed(ctx context.Context, c *call, u *unstructured.Unstructured) []view.Composed {
 	all := view.References(u)
 	free := make(chan struct{}, atOnce)
 	var group sync.WaitGroup
 	for i := range all {
+		resource := kube.ResourceOf(all[i].APIVersion, all[i].Kind)
+		if i >= mostRead || resource.Empty() {
+			all[i].State, all[i].Tone = "not read", view.Neutral
+
+			continue
+		}
 		group.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
 			one := &all[i]
-			got, err := c.client.Get(ctx, kube.ResourceOf(one.APIVersion, one.Kind), c.namespace, one.Name)
+			got, err := c.client.Get(ctx, resource, c.namespace, one.Name)
 			switch {
 			case err == nil:
 				one.State, one.Tone = view.StateOf(got)

@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -105,7 +106,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "status": map[string]any{"userInfo": map[string]any{"username": user}},
 		})
 	case !slices.ContainsFunc(f.may[user], func(p string) bool { return strings.Contains(r.URL.Path, p) }):
-		refuse(status(403, metav1.StatusReasonForbidden, "forbidden: no"))
+		refuse(status(403, metav1.StatusReasonForbidden, `forbidden: User "x" cannot get resource "y"`))
 	default:
 		if s, ok := f.answers[r.Method+" "+r.URL.Path]; ok {
 			refuse(s)
@@ -673,26 +674,123 @@ func TestAct(t *testing.T) {
 	sees(t, page, "it has no backups")
 }
 
+// live page of a namespace, which stays open.
+func (r *rig) live(namespace string) {
+	r.t.Helper()
+	rsp, err := r.client.Get(r.address + "/n/" + namespace + "/live")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	first := make([]byte, 12)
+	if _, err := io.ReadFull(rsp.Body, first); err != nil || string(first) != "event: part\n" {
+		r.t.Fatalf("%q, %v", first, err)
+	}
+	r.t.Cleanup(func() { _ = rsp.Body.Close() })
+}
+
 // TestStreams are bounded, and the rest of the console works on.
 func TestStreams(t *testing.T) {
 	r := newRig(t)
 	r.logIn("alices")
 	for range r.options.Streams {
-		rsp, err := r.client.Get(r.address + "/n/shop/live")
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := make([]byte, 12)
-		if _, err := io.ReadFull(rsp.Body, first); err != nil || string(first) != "event: part\n" {
-			t.Fatalf("%q, %v", first, err)
-		}
-		t.Cleanup(func() { _ = rsp.Body.Close() })
+		r.live("shop")
 	}
 	if code, _ := r.get("/n/shop/live"); code != http.StatusServiceUnavailable {
 		t.Errorf("one stream too many: %d", code)
 	}
 	if code, _ := r.get("/n/shop"); code != http.StatusOK {
 		t.Errorf("a page beside: %d", code)
+	}
+}
+
+// TestStreamsOfOneUser leave some for others.
+func TestStreamsOfOneUser(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Streams = 15 })
+	r.logIn("alices")
+	for range 3 {
+		r.live("shop")
+	}
+	if code, _ := r.get("/n/shop/live"); code != http.StatusServiceUnavailable {
+		t.Errorf("a user has a fifth of them: %d", code)
+	}
+	r.logIn("bobs")
+	r.live("bank")
+}
+
+// TestStreamOfHTTP2 lasts longer than a browser may take to read.
+func TestStreamOfHTTP2(t *testing.T) {
+	const patience = 50 * time.Millisecond
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		out := newStream(w)
+		out.patience = patience
+		for _, part := range []string{"one", "two"} {
+			if err := out.send("part", []byte(part)); err != nil {
+				t.Errorf("%s: %v", part, err)
+			}
+			time.Sleep(4 * patience)
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	rsp, err := s.Client().Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rsp.Body.Close() }()
+	body, err := io.ReadAll(rsp.Body)
+	if want := "event: part\ndata: one\n\nevent: part\ndata: two\n\n"; err != nil || rsp.ProtoMajor != 2 || string(body) != want {
+		t.Errorf("want %q by HTTP/2, got %q by %s: %v", want, body, rsp.Proto, err)
+	}
+}
+
+// TestConflictThatStays: what is refused as a conflict again and again, although nobody changed the object, ends.
+func TestConflictThatStays(t *testing.T) {
+	r := newRig(t)
+	r.client.Timeout = 20 * time.Second
+	const object = "/apis/capstan.dev/v1alpha1/namespaces/shop/databases/orders-db"
+	r.api.objects[object] = database1("orders-db")
+	r.logIn("alices")
+	values := formOf(t, page2(r, "/n/shop/databases/o/orders-db/edit"))
+	values.Set("field.replicas", "5")
+	values.Set("do", "check")
+	r.api.mu.Lock()
+	r.api.answers["PATCH "+object] = status(409, metav1.StatusReasonConflict, "a webhook says no")
+	r.api.asked = nil
+	r.api.mu.Unlock()
+	code, page := r.post("/n/shop/databases/o/orders-db/edit", values)
+	if code != http.StatusConflict || len(r.api.asked) > 10 {
+		t.Errorf("want an end: %d after %d requests", code, len(r.api.asked))
+	}
+	sees(t, page, "a webhook says no")
+}
+
+// TestReferences are followed to objects only, whoever wrote them, and not to all of them.
+func TestReferences(t *testing.T) {
+	r := newRig(t)
+	d := map[string]any{"apiVersion": "capstan.dev/v1alpha1", "kind": "Database", "metadata": map[string]any{"name": "orders-db", "namespace": "shop"}}
+	refs := []any{
+		map[string]any{"apiVersion": "v1", "kind": "Pods/x/proxy/quit", "name": "y"},
+		map[string]any{"apiVersion": "v1", "kind": "../../../nodes/n/proxy/quit", "name": "y"},
+		map[string]any{"apiVersion": "../v1", "kind": "Pod", "name": "y"},
+		map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "../../y"},
+	}
+	for i := range 2 * mostRead {
+		refs = append(refs, map[string]any{"apiVersion": "v1", "kind": "Service", "name": "s" + strconv.Itoa(i)})
+	}
+	d["spec"] = map[string]any{"crossplane": map[string]any{"resourceRefs": refs}}
+	r.api.objects["/apis/capstan.dev/v1alpha1/namespaces/shop/databases/orders-db"] = d
+	r.logIn("alices")
+	r.api.asked = nil
+	_, page := r.get("/n/shop/databases/o/orders-db")
+	sees(t, page, "not read")
+	for _, asked := range r.api.asked {
+		if strings.Contains(asked, "proxy") || strings.Contains(asked, "/y") {
+			t.Errorf("a reference led to %s", asked)
+		}
+	}
+	if n := len(r.api.asked); n > mostRead+10 {
+		t.Errorf("a page makes %d requests", n)
 	}
 }
 

@@ -14,7 +14,7 @@ if (live) {
     if (at) { const e = document.getElementById(at); if (e) e.focus(); }
   });
   source.addEventListener('open', () => { state.textContent = 'live'; });
-  source.addEventListener('error', () => { state.textContent = 'not live: connecting again'; });
+  source.addEventListener('error', () => { state.textContent = source.readyState === EventSource.CLOSED ? 'not live: load this page again later' : 'not live: connecting again'; });
   source.addEventListener('ended', () => { source.close(); state.textContent = 'not live: log in again'; });
 }
 
