@@ -87,6 +87,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.schedule) && !has(self.run)",fieldPath=".engine",message="Flink runs streams only: remove schedule and run"
 // +kubebuilder:validation:XValidation:rule="(has(self.schedule) || has(self.run)) == (has(oldSelf.schedule) || has(oldSelf.run))",message="a Pipeline with a schedule or run does not become a stream, nor a stream one with them: create another Pipeline"
 // +kubebuilder:validation:XValidation:rule="!has(self.deadline) || has(self.schedule) || has(self.run)",fieldPath=".deadline",message="needs schedule or run: a stream has no end"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.retry)",fieldPath=".retry",message="has no effect with engine: Flink, which starts tasks again itself: remove it"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.queue)",fieldPath=".queue",message="has no effect with engine: Flink, whose pods are of no Job: remove it"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.gracePeriod) || duration(self.gracePeriod) == duration('30s')",fieldPath=".gracePeriod",message="has no effect with engine: Flink, whose pods have flink.savepointWithin to end: remove it"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.keepFinishedFor) || duration(self.keepFinishedFor) == duration('168h')",fieldPath=".keepFinishedFor",message="has no effect with engine: Flink, which has no runs: remove it"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.history) || self.history == 10",fieldPath=".history",message="has no effect with engine: Flink, which has no runs: remove it"
+// +kubebuilder:validation:XValidation:rule="has(self.schedule) || has(self.run) || !has(self.concurrency) || self.concurrency == 'Forbid'",fieldPath=".concurrency",message="needs schedule or run: a stream is one run"
 // +kubebuilder:validation:XValidation:rule="!has(self.secrets) || self.secrets.all(s, !has(s.rotate) || s.rotate == 'Restartless')",fieldPath=".secrets",message="rotate must be Restartless: no change of a Secret restarts a run"
 type PipelineSpec struct {
 	// Engine that runs the program: Container, Spark or Flink. Default: Container.

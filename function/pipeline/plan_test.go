@@ -421,6 +421,12 @@ func TestRefused(t *testing.T) {
 		"Own":       {"The companion sets it.", byIDSpec, `{env: [{name: CAPSTAN_RUN, value: x}]}`, "spec.env[0].name", "choose another name"},
 		"Spark":     {"Its own processes take more.", sparkSpec, `{resources: {memory: 512Mi}}`, "spec.resources.memory", "at least"},
 		"SparkConf": {"Capstan sets it.", sparkSpec, `{spark: {conf: {spark.master: local}}}`, "spec.spark.conf[spark.master]", "remove it"},
+		"StreamMemory": {"A stream has no other run that could have more memory, and would never start again.", streamSpec, raising, "spec.retry.rules[0].do", "raise spec.resources.memory"},
+		"FlinkEnv":     {"Kubernetes refuses two variables of a name.", flinkSpec, `{env: [{name: POD_IP, value: x}]}`, "spec.env[0].name", "choose another name"},
+		"FlinkVolume":  {"Kubernetes refuses two volumes of a name.", flinkSpec, `{pod: {volumes: [{name: capstan-state, emptyDir: {}}]}}`, "spec.pod.volumes[0].name", "capstan-state"},
+		"FlinkDevices": {"No pod of Flink has claims of devices.", flinkSpec, `{resources: {deviceRequest: {deviceClassName: gpu.nvidia.com}}}`, "spec.resources.deviceRequest", "remove it"},
+		"FlinkShared":  {"No pod of Flink has shared memory.", flinkSpec, `{flink: {mainClass: a, state: {claimName: a}, taskManagerResources: {sharedMemory: 1Gi}}}`, "spec.flink.taskManagerResources.sharedMemory", "remove it"},
+		"FlinkGPU":     {"Kubernetes would refuse it.", flinkSpec, `{flink: {mainClass: a, state: {claimName: a}, taskManagerResources: {gpu: kubernetes.io/gpu}}}`, "spec.flink.taskManagerResources.gpu", "vendor/device"},
 		"Mount":     {"It would hide the companion.", byIDSpec, `{config: {a: b}, volumeMounts: [{name: config, mountPath: /capstan}]}`, "spec.volumeMounts[0].mountPath", "choose another folder"},
 	}
 	for name, tc := range tests {

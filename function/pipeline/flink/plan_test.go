@@ -142,6 +142,38 @@ func TestSilentProvider(t *testing.T) {
 	}
 }
 
+// TestProviderStopped: a provider that says nothing after an edit is no reason to go back either. What it says about the pods is.
+func TestProviderStopped(t *testing.T) {
+	w := begun(t, usualSpec)
+	last := *w.report.DeepCopy()
+	w.edit(`{image: good-2}`)
+	w.settle()
+	w.report = last.DeepCopy()
+	w.now = w.now.Add(time.Hour)
+	w.settle()
+	if w.runs.Revision != 2 {
+		t.Errorf("revision %d runs", w.runs.Revision)
+	}
+	w.report.Pods = &observev1alpha1.RunPods{Reason: "ImagePull", Message: "no such image"}
+	w.settle()
+	if is, message := w.condition("RevisionStable"); w.runs.Revision != 3 || !contains(message, "no such image") {
+		t.Errorf("want revision 3 and the cause, got %d: %s: %s", w.runs.Revision, is, message)
+	}
+}
+
+// TestGPU: a TaskManager has one GPU unless the spec has a number, and goes to the nodes that have it.
+func TestGPU(t *testing.T) {
+	w := begun(t, `{engine: Flink, image: good-1, flink: {mainClass: a, state: {claimName: a}, taskManagerResources: {gpu: nvidia.com/gpu, gpuProducts: [H100]}}}`)
+	template := compose.Map(w.composed[names.TaskManagers].Map(), "spec", "template", "spec")
+	container, _ := compose.List(template, "containers")[0].(map[string]any)
+	if n := compose.Text(container, "resources", "limits", "nvidia.com/gpu"); n != "1" {
+		t.Errorf("want one GPU, got %q", n)
+	}
+	if text := encoded(template); !contains(text, `"key":"nvidia.com/gpu"`, `"nvidia.com/gpu.product"`, "H100") {
+		t.Errorf("want a toleration and an affinity, got %s", text)
+	}
+}
+
 func TestSuspend(t *testing.T) {
 	w := begun(t, usualSpec)
 	w.edit(`{suspend: true}`)

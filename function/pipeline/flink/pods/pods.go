@@ -62,8 +62,14 @@ func ReservedVolume(name string) bool {
 	return slices.Contains([]string{volumeBinary, podspec.VolumeConfig, volumePlan, volumeScratch, volumeState}, name) || strings.HasPrefix(name, "secret-")
 }
 
-// Reserved folders of the container.
-func Reserved() []string { return []string{path.Dir(flink.BinaryDir)} }
+// Variables of the companion.
+const (
+	envAddress = "POD_IP"
+	envCPUs    = "CPU_REQUEST"
+)
+
+// OwnEnv are the variables of the container that Capstan sets.
+func OwnEnv() []string { return []string{envAddress, envCPUs} }
 
 // Plan that the companions follow, as JSON.
 func (in Inputs) Plan() (string, error) {
@@ -127,7 +133,10 @@ func (in Inputs) template(plan, role string, resources *v1alpha1.Resources, port
 	} else {
 		pod.WithServiceAccountName(in.Flink()).WithAutomountServiceAccountToken(false)
 	}
-	placement.Apply(pod, &in.Spec.Pod.Scheduling)
+	placement.Apply(pod, &in.Spec.Pod.Scheduling, podspec.GPUTolerations(resources)...)
+	if affinity := podspec.GPUAffinity(resources); affinity != nil {
+		pod.WithAffinity(affinity)
+	}
 	labels := placement.Labels(in.Spec.PodMetadata)
 	maps.Copy(labels, in.PodLabels(role, in.Revision))
 	annotations := placement.Annotations(in.Spec.PodMetadata)
@@ -147,8 +156,8 @@ func (in Inputs) container(role string, resources *v1alpha1.Resources, ports []*
 		WithPorts(ports...).
 		WithResources(podspec.Requirements(resources, false)).
 		WithEnv(
-			field("POD_IP", "status.podIP"),
-			applycorev1.EnvVar().WithName("CPU_REQUEST").WithValueFrom(applycorev1.EnvVarSource().WithResourceFieldRef(
+			field(envAddress, "status.podIP"),
+			applycorev1.EnvVar().WithName(envCPUs).WithValueFrom(applycorev1.EnvVarSource().WithResourceFieldRef(
 				applycorev1.ResourceFieldSelector().WithResource("requests.cpu").WithDivisor(resource.MustParse("1"))))).
 		WithVolumeMounts(in.mounts()...).
 		WithSecurityContext(applycorev1.SecurityContext().
