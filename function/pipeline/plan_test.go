@@ -412,22 +412,22 @@ func TestSpark(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	tests := map[string]struct{ reason, spec, edit, field, says string }{
-		"Zone":      {"Kubernetes would refuse it.", cronSpec, `{schedule: {cron: "0 3 * * *", timeZone: Mars/Base}}`, "spec.schedule.timeZone", "Europe/Berlin"},
-		"Cron":      {"The minute is none.", cronSpec, `{schedule: {cron: "99 3 * * *"}}`, "spec.schedule.cron", "correct it"},
-		"Pattern":   {"The companion would refuse it.", byIDSpec, `{retry: {rules: [{when: {pattern: "("}, do: Fail}]}}`, "spec.retry.rules[0].when.pattern", "RE2"},
-		"Backoff":   {"It would never grow.", byIDSpec, `{retry: {backoff: {from: 10m, to: 1m}}}`, "spec.retry.backoff.to", "at least from"},
-		"TwoRaises": {"Only one can be meant.", byIDSpec, `{retry: {rules: [{when: {class: OutOfMemory}, do: RetryWithMemory}, {when: {exitCodes: [3]}, do: RetryWithMemory}]}}`, "spec.retry.rules[1].do", "remove the others"},
-		"Max":       {"It would never rise.", byIDSpec, `{retry: {rules: [{when: {class: OutOfMemory}, do: RetryWithMemory, max: 128Mi}]}}`, "spec.retry.rules[0].max", "more than spec.resources.memory"},
-		"Own":       {"The companion sets it.", byIDSpec, `{env: [{name: CAPSTAN_RUN, value: x}]}`, "spec.env[0].name", "choose another name"},
-		"Spark":     {"Its own processes take more.", sparkSpec, `{resources: {memory: 512Mi}}`, "spec.resources.memory", "at least"},
-		"SparkConf": {"Capstan sets it.", sparkSpec, `{spark: {conf: {spark.master: local}}}`, "spec.spark.conf[spark.master]", "remove it"},
+		"Zone":         {"Kubernetes would refuse it.", cronSpec, `{schedule: {cron: "0 3 * * *", timeZone: Mars/Base}}`, "spec.schedule.timeZone", "Europe/Berlin"},
+		"Cron":         {"The minute is none.", cronSpec, `{schedule: {cron: "99 3 * * *"}}`, "spec.schedule.cron", "correct it"},
+		"Pattern":      {"The companion would refuse it.", byIDSpec, `{retry: {rules: [{when: {pattern: "("}, do: Fail}]}}`, "spec.retry.rules[0].when.pattern", "RE2"},
+		"Backoff":      {"It would never grow.", byIDSpec, `{retry: {backoff: {from: 10m, to: 1m}}}`, "spec.retry.backoff.to", "at least from"},
+		"TwoRaises":    {"Only one can be meant.", byIDSpec, `{retry: {rules: [{when: {class: OutOfMemory}, do: RetryWithMemory}, {when: {exitCodes: [3]}, do: RetryWithMemory}]}}`, "spec.retry.rules[1].do", "remove the others"},
+		"Max":          {"It would never rise.", byIDSpec, `{retry: {rules: [{when: {class: OutOfMemory}, do: RetryWithMemory, max: 128Mi}]}}`, "spec.retry.rules[0].max", "more than spec.resources.memory"},
+		"Own":          {"The companion sets it.", byIDSpec, `{env: [{name: CAPSTAN_RUN, value: x}]}`, "spec.env[0].name", "choose another name"},
+		"Spark":        {"Its own processes take more.", sparkSpec, `{resources: {memory: 512Mi}}`, "spec.resources.memory", "at least"},
+		"SparkConf":    {"Capstan sets it.", sparkSpec, `{spark: {conf: {spark.master: local}}}`, "spec.spark.conf[spark.master]", "remove it"},
 		"StreamMemory": {"A stream has no other run that could have more memory, and would never start again.", streamSpec, raising, "spec.retry.rules[0].do", "raise spec.resources.memory"},
 		"FlinkEnv":     {"Kubernetes refuses two variables of a name.", flinkSpec, `{env: [{name: POD_IP, value: x}]}`, "spec.env[0].name", "choose another name"},
 		"FlinkVolume":  {"Kubernetes refuses two volumes of a name.", flinkSpec, `{pod: {volumes: [{name: capstan-state, emptyDir: {}}]}}`, "spec.pod.volumes[0].name", "capstan-state"},
 		"FlinkDevices": {"No pod of Flink has claims of devices.", flinkSpec, `{resources: {deviceRequest: {deviceClassName: gpu.nvidia.com}}}`, "spec.resources.deviceRequest", "remove it"},
 		"FlinkShared":  {"No pod of Flink has shared memory.", flinkSpec, `{flink: {mainClass: a, state: {claimName: a}, taskManagerResources: {sharedMemory: 1Gi}}}`, "spec.flink.taskManagerResources.sharedMemory", "remove it"},
 		"FlinkGPU":     {"Kubernetes would refuse it.", flinkSpec, `{flink: {mainClass: a, state: {claimName: a}, taskManagerResources: {gpu: kubernetes.io/gpu}}}`, "spec.flink.taskManagerResources.gpu", "vendor/device"},
-		"Mount":     {"It would hide the companion.", byIDSpec, `{config: {a: b}, volumeMounts: [{name: config, mountPath: /capstan}]}`, "spec.volumeMounts[0].mountPath", "choose another folder"},
+		"Mount":        {"It would hide the companion.", byIDSpec, `{config: {a: b}, volumeMounts: [{name: config, mountPath: /capstan}]}`, "spec.volumeMounts[0].mountPath", "choose another folder"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

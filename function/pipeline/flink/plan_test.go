@@ -48,6 +48,9 @@ func TestEdit(t *testing.T) {
 	if w.stream().Revision != 2 || w.counted != 2 || w.image != "good-2" {
 		t.Errorf("want revision 2 with good-2 from count 2, got %d with %s from %d", w.stream().Revision, w.image, w.counted)
 	}
+	if !w.runs.Continues {
+		t.Error("its JobManager does not know that there is state, and would begin again with another claim")
+	}
 	if is, _ := w.condition("RevisionStable"); is != "Unknown/Trial" {
 		t.Errorf("an edit that has not completed a checkpoint is %s", is)
 	}
@@ -137,8 +140,8 @@ func TestSilentProvider(t *testing.T) {
 	w.report.Silent = "it does not answer"
 	w.now = w.now.Add(time.Hour)
 	w.settle()
-	if w.runs.Revision != 2 {
-		t.Errorf("revision %d runs", w.runs.Revision)
+	if is, message := w.condition("RevisionStable"); w.runs.Revision != 2 || is != "Unknown/Trial" || !contains(message, "cannot be asked") {
+		t.Errorf("want revision 2 to be on trial, got %d: %s: %s", w.runs.Revision, is, message)
 	}
 }
 

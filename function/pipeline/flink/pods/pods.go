@@ -55,6 +55,8 @@ type Inputs struct {
 	// Revision is the number of the revision, and Ignored are those whose state is not used.
 	Revision int32
 	Ignored  []int32
+	// Continues: a revision before it has completed a checkpoint.
+	Continues bool
 }
 
 // ReservedVolume reports whether Capstan uses the name of a volume for itself.
@@ -75,7 +77,7 @@ func OwnEnv() []string { return []string{envAddress, envCPUs} }
 func (in Inputs) Plan() (string, error) {
 	f := in.Spec.Flink
 	p := flink.Plan{
-		Version: flink.PlanVersion, Pipeline: in.Name, Revision: int(in.Revision), JobID: in.JobID(), JobManager: in.Host(),
+		Version: flink.PlanVersion, Pipeline: in.Name, Revision: int(in.Revision), Continues: in.Continues, JobID: in.JobID(), JobManager: in.Host(),
 		StateDir: StateDir, Home: f.Home, MainClass: f.MainClass, Args: in.Spec.Args, Slots: int(*f.Slots),
 		CheckpointSeconds: seconds(f.CheckpointEvery), SavepointSeconds: seconds(f.SavepointWithin),
 	}

@@ -38,6 +38,8 @@ type Ledger struct {
 	Seen *time.Time `json:"seen,omitempty"`
 	// Stable reports that it has completed a checkpoint.
 	Stable bool `json:"stable,omitempty"`
+	// Continues reports that a revision before it has.
+	Continues bool `json:"continues,omitempty"`
 	// Suspended reports that the spec suspended it, so that its time begins again.
 	Suspended bool `json:"suspended,omitempty"`
 	// Ignored revisions did not run well. Their state is not used.
@@ -145,6 +147,7 @@ func (d *decision) act() {
 // begin the next revision.
 func (d *decision) begin(hash string) {
 	d.l.Revision++
+	d.l.Continues = d.l.Continues || d.l.Stable
 	d.l.Hash, d.l.Since, d.l.Seen, d.l.Stable = hash, &d.f.Now, nil, false
 }
 
