@@ -142,8 +142,13 @@ func schedule(s v1alpha1.PipelineSpec) field.ErrorList {
 	if _, err := time.LoadLocation(s.Schedule.TimeZone); err != nil {
 		return field.ErrorList{field.Invalid(at.Child("timeZone"), s.Schedule.TimeZone, "is no name of the IANA time zone database: use one such as Europe/Berlin")}
 	}
-	if _, _, err := Schedule(*s.Schedule); err != nil {
+	times, _, err := Schedule(*s.Schedule)
+	if err != nil {
 		return field.ErrorList{field.Invalid(at.Child("cron"), s.Schedule.Cron, fmt.Sprintf("%v: correct it, for instance to 0 3 * * *", err))}
+	}
+	// The five years that are looked at have a leap year.
+	if times.Next(time.Unix(0, 0)).IsZero() {
+		return field.ErrorList{field.Invalid(at.Child("cron"), s.Schedule.Cron, "is a day that never comes: correct it, for instance to 0 3 * * *")}
 	}
 	return nil
 }
