@@ -35,6 +35,8 @@ const (
 	inPlan        = "ConfigMap.data.plan.json|"
 	inCronJobArgs = "CronJob.spec.jobTemplate.spec.template.spec.containers[].args[]"
 	inPodPlan     = "Job.spec.template.metadata.annotations.capstan.dev/plan|"
+	inTaskPlan    = "Deployment.spec.template.metadata.annotations.capstan.dev/plan|"
+	inFlinkPlan   = "StatefulSet.spec.template.metadata.annotations.capstan.dev/plan|"
 	inRotation    = "Credential.spec.forProvider.rotation.id"
 )
 
@@ -90,11 +92,11 @@ func texts() map[string]*entry {
 		"Database.spec.maintenance.hooks.before[].sql.statement":                            to(inJobVariable),
 		"Database.spec.podMetadata.annotations{}":                                           {nowhere: "It goes to the pods of members, as if the author created them, once the Database has an identity. Keys of Capstan are refused."},
 		"Database.spec.switchover.to":                                                       {nowhere: "It is compared with the names of members."},
-		"Pipeline.spec.args[]":                                                              to(inCronJobArgs),
+		"Pipeline.spec.args[]":                                                              to(inCronJobArgs, inTaskPlan+".args[]", inFlinkPlan+".args[]"),
 		"Pipeline.spec.command[]":                                                           to(inJobArgs),
 		"Pipeline.spec.config{}":                                                            to("ConfigMap.data.rules.yaml"),
 		"Pipeline.spec.env[].value":                                                         to(inJobVariable),
-		"Pipeline.spec.flink.conf{}":                                                        {nowhere: "Flink plans its own objects: function/pipeline/flink."},
+		"Pipeline.spec.flink.conf{}":                                                        to(inTaskPlan+".config.state.backend.type", inFlinkPlan+".config.state.backend.type"),
 		"Pipeline.spec.flink.taskManagerResources.deviceRequest.selectors[].cel.expression": {nowhere: "Flink plans its own objects: function/pipeline/flink."},
 		"Pipeline.spec.image":                                                               to("Job.spec.template.spec.containers[].image"),
 		"Pipeline.spec.pod.volumes[]{any}":                                                  {nowhere: "Volumes are checked as a whole, as for Algorithms: TestOverlayRefused and TestOverlaySettings in function/algorithm."},
@@ -162,6 +164,12 @@ func (m meaning) verify(text, written string) error {
 	return nil
 }
 
+// Texts in the plan of a Flink stream, which is one text of JSON.
+var (
+	flinkArgument = meaning{harmless: "It is one argument of the author's own job, and the companion starts no shell."}
+	flinkSetting  = meaning{harmless: "It is one value of the author's own Flink, which gets it as one argument. Options of Capstan are refused."}
+)
+
 // meanings of texts by place.
 func meanings(t *testing.T) map[string]meaning {
 	t.Helper()
@@ -193,12 +201,16 @@ func meanings(t *testing.T) map[string]meaning {
 		"ResourceClaimTemplate.spec.spec.devices.requests[].exactly.selectors[].cel.expression": {
 			harmless: "It selects among the devices of a class, with the class's own selectors beside it. The API server compiles it.",
 		},
-		"Algorithm.spec.args[]":              {harmless: copied},
-		"Algorithm.spec.env[].value":         {harmless: copied},
-		"Algorithm.spec.image":               {harmless: copied},
-		inJobArgs:                            {harmless: own.harmless, expands: true},
-		inCronJobArgs:                        {harmless: own.harmless, expands: true},
-		inPodPlan + ".retry.rules[].pattern": {harmless: "It is a regular expression without backtracking for the output of the author's own program."},
+		"Algorithm.spec.args[]":                    {harmless: copied},
+		"Algorithm.spec.env[].value":               {harmless: copied},
+		"Algorithm.spec.image":                     {harmless: copied},
+		inJobArgs:                                  {harmless: own.harmless, expands: true},
+		inCronJobArgs:                              {harmless: own.harmless, expands: true},
+		inTaskPlan + ".args[]":                     flinkArgument,
+		inFlinkPlan + ".args[]":                    flinkArgument,
+		inTaskPlan + ".config.state.backend.type":  flinkSetting,
+		inFlinkPlan + ".config.state.backend.type": flinkSetting,
+		inPodPlan + ".retry.rules[].pattern":       {harmless: "It is a regular expression without backtracking for the output of the author's own program."},
 		"CronJob.spec.jobTemplate.spec.template.metadata.annotations.capstan.dev/plan|.roles[].main.command[]": {
 			harmless: "It is one argument of the author's own program. The companion does not expand it, because the dollar is doubled.", expands: true,
 		},

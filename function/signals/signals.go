@@ -73,7 +73,7 @@ func (s Set) Aborted() []string {
 	return all
 }
 
-// MinReplicas is the largest number of replicas that is asked for, or 0.
+// MinReplicas is the largest number of replicas that is requested, or 0.
 func (s Set) MinReplicas() int32 {
 	var n int32
 	for _, a := range s {

@@ -12,6 +12,12 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/memberimage"
 )
 
+// The console, whose image no package names: its manifest does, with the digest in a release.
+const (
+	consoleName = "capstan-console"
+	consoleFile = "package/console.yaml"
+)
+
 // The public home of Capstan's packages. crossplane.yaml, platform.yaml and mirror.yaml name it too, and a test compares.
 const (
 	publicRegistry = "ghcr.io"

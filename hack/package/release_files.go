@@ -72,12 +72,6 @@ func (c *releaseCmd) write(p *project, folder string, images []releasedImage, st
 	return nil
 }
 
-// The console, whose image no package names: its manifest does, with the digest in a release.
-const (
-	consoleName = "capstan-console"
-	consoleFile = "package/console.yaml"
-)
-
 var consoleImage = regexp.MustCompile(regexp.QuoteMeta(publicRegistry+"/"+organisation+"/"+consoleName) + `:v[0-9]\S*`)
 
 // pinConsole puts the digest of this release into the manifest of the console.

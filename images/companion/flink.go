@@ -26,7 +26,7 @@ type flinkPod struct {
 	Host     string  `env:"POD_IP"                      help:"Address of this pod."`
 	Bind     string  `default:"0.0.0.0"                 help:"Address to listen at for other pods."`
 	Loopback string  `default:"127.0.0.1"               help:"Address at which Flink's REST API listens."`
-	Java     string  `env:"CAPSTAN_JAVA"                help:"Java to start Flink with. Default: that below JAVA_HOME, or the first in PATH."`
+	Java     string  `env:"FLINK_JAVA"                help:"Java to start Flink with. Default: that below JAVA_HOME, or the first in PATH."`
 	Memory   int64   `env:"MEMORY_LIMIT"                help:"Memory of this container in bytes. Default: by its control group."`
 	CPUs     float64 `env:"CPU_REQUEST"                 help:"Processors of this container."`
 }

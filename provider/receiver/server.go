@@ -25,7 +25,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/events/v1alpha1"
 )
 
-// Bounds of what strangers can ask of this process.
+// Bounds of what unknown senders can ask of this process.
 const (
 	maxBody     = 1 << 20
 	perSecond   = 10 // requests to one Receiver
@@ -35,8 +35,8 @@ const (
 	actTimeout  = 20 * time.Second
 )
 
-// A Server takes requests to Receivers: POST /v1/NAMESPACE/NAME. Every replica of the provider serves, because a Signal is the same whoever
-// writes it.
+// A Server takes requests to Receivers: POST /v1/NAMESPACE/NAME. Every replica of the provider serves, because a Signal is the same from each of
+// them.
 type Server struct {
 	// Address to listen on, such as :8082, and the folder of its certificate and key (tls.crt and tls.key). Without a folder it serves
 	// HTTP.
@@ -108,7 +108,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// unauthorized is the same for a Receiver that does not exist, so that strangers learn no names.
+// unauthorized is the same for a Receiver that does not exist, so that unknown senders learn no names.
 const unauthorized = "the request has neither the token of this Receiver nor a valid signature"
 
 func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
@@ -170,13 +170,13 @@ func (s *Server) carryOut(ctx context.Context, w http.ResponseWriter, h http.Hea
 	answer(w, http.StatusOK, map[string]any{"signals": names})
 }
 
-// failed request that is not the sender's fault. The cause is for the log: it may name what strangers must not know.
+// failed request that is not the sender's fault. The cause is for the log: it may name what senders must not know.
 func (s *Server) failed(w http.ResponseWriter, of types.NamespacedName, err error) {
 	s.Log.Info("Cannot carry out an event", "receiver", of, "error", err)
 	refuse(w, http.StatusServiceUnavailable, "the cluster cannot take it now: repeat the request later")
 }
 
-// mostLimits of Receivers: there are no more Receivers than that, or the limits start again.
+// mostLimits of Receivers: with more Receivers the limits start again.
 const mostLimits = 10_000
 
 // limit of the rate of requests to an existing Receiver.

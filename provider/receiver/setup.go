@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package receiver takes alerts and events from outside the cluster, and makes Signals of those that the rules of a Receiver name. It does
+// Package receiver takes alerts and events from outside the cluster, and makes Signals of the ones that the rules of a Receiver name. It does
 // nothing else: a request whose sender holds the key of a Receiver can at most create, extend and end Signals of its rules.
 package receiver
 
@@ -64,7 +64,7 @@ func (w *watcher) Observe(ctx context.Context, cr *v1alpha1.Receiver) (managed.E
 	case err != nil:
 		return managed.ExternalObservation{}, err
 	case !w.on:
-		told = not(ReasonOff, "the platform receives nothing: the provider needs the flag --events-address, see docs/signals.md")
+		told = not(ReasonOff, "the platform receives nothing: the provider runs with an empty flag --events-address, see docs/signals.md")
 	case unusable != "":
 		told = not(ReasonSecret, unusable)
 	}
@@ -74,7 +74,7 @@ func (w *watcher) Observe(ctx context.Context, cr *v1alpha1.Receiver) (managed.E
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, err
 }
 
-// last Signal that the Receiver made, of those that still exist.
+// last Signal that the Receiver made and that still exists.
 func (w *watcher) last(ctx context.Context, cr *v1alpha1.Receiver) (*v1alpha1.ReceivedSignal, error) {
 	l := &v1alpha1.SignalList{}
 	if err := w.kube.List(ctx, l, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{v1alpha1.LabelReceiver: cr.GetName()}); err != nil {

@@ -79,7 +79,9 @@ func TestConsole(t *testing.T) {
 	before := leader(t, d)
 	led := fmt.Sprintf("document.querySelector('svg g.lead text.name').textContent === %q", before.Labels["capstan.dev/member"])
 	b.Until(timeout, led)
-	if err := kube.Delete(t.Context(), &before, client.GracePeriodSeconds(0)); err != nil {
+	b.Until(timeout, "document.body.innerText.includes('SyncStandby')")
+	// In good order: a pod that is back within seconds would be the leader again.
+	if err := kube.Delete(t.Context(), &before); err != nil {
 		t.Fatal(err)
 	}
 	b.Until(timeout, "!("+led+")")

@@ -38,6 +38,7 @@ import (
 
 	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
@@ -74,7 +75,7 @@ func setUp() error {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
 		observev1alpha1.AddToScheme(scheme), credentialsv1alpha1.AddToScheme(scheme),
 		registryv1alpha1.AddToScheme(scheme), storagev1alpha1.AddToScheme(scheme),
-		accessv1alpha1.AddToScheme(scheme)); err != nil {
+		accessv1alpha1.AddToScheme(scheme), eventsv1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	config, err := ctrl.GetConfig()

@@ -36,7 +36,7 @@ func flinkStream(ns, name string, args ...string) *v1alpha1.Pipeline {
 			Engine:    v1alpha1.PipelineFlink,
 			Image:     os.Getenv("CAPSTAN_REGISTRY") + "/capstan-dev/demo-flink:" + os.Getenv("CAPSTAN_VERSION"),
 			Args:      append([]string{"--pause=50ms"}, args...),
-			Env:       []v1alpha1.EnvVar{{Name: "CAPSTAN_JAVA", Value: "/demo-flink"}},
+			Env:       []v1alpha1.EnvVar{{Name: "FLINK_JAVA", Value: "/demo-flink"}},
 			Resources: &v1alpha1.Resources{CPU: &cpu, Memory: &memory},
 			Flink: &v1alpha1.PipelineFlinkSpec{
 				MainClass: "org.example.Account",

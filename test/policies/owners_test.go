@@ -97,6 +97,17 @@ func TestOwners(t *testing.T) {
 			want: "NetworkPolicy left exists, and Algorithm left did not make it: rename one of the two, " +
 				"or hand it over with the annotation capstan.dev/adopt=left",
 		},
+		"TakeCompositeOfTheSameName": {
+			reason: "Every composite resource has its own name as that mark, which says nothing of who made it.",
+			do: func(t *testing.T) error {
+				t.Helper()
+				o := database("same", nil)
+				o.SetLabels(map[string]string{"crossplane.io/composite": "same"})
+				return p.takes(crossplane, o, nil)(t)
+			},
+			want: "Database same exists, and Algorithm same did not make it: rename one of the two, " +
+				"or hand it over with the annotation capstan.dev/adopt=same",
+		},
 		"TakeWithConsent": {"The annotation is the consent.", p.takes(crossplane, defaultDeny("given", nil, adopts("given")), nil), ""},
 		"TakeWhatIsOwned": {
 			"What has the owner already is changed as ever, also by a newer version.",

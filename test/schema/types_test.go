@@ -22,6 +22,7 @@ import (
 
 	access "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentials "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	events "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	observe "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registry "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	storage "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
@@ -40,6 +41,8 @@ func types() map[string]reflect.Type {
 		experimentXRD: reflect.TypeFor[v1alpha1.Experiment](),
 		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
 		"package/provider/crds/observe.capstan.dev_autoscalers.yaml":       reflect.TypeFor[observe.Autoscaler](),
+		"package/provider/crds/events.capstan.dev_receivers.yaml": reflect.TypeFor[events.Receiver](),
+		"package/provider/crds/events.capstan.dev_signals.yaml": reflect.TypeFor[events.Signal](),
 		"package/provider/crds/observe.capstan.dev_hooks.yaml":             reflect.TypeFor[observe.Hook](),
 		"package/provider/crds/observe.capstan.dev_flinkjobs.yaml":         reflect.TypeFor[observe.FlinkJob](),
 		"package/provider/crds/observe.capstan.dev_jobhistories.yaml":      reflect.TypeFor[observe.JobHistory](),

@@ -8,9 +8,8 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A Receiver takes alerts or events from outside, and makes Signals of those that its rules name. It does nothing else. Senders use the
-// path of its status at the address that the platform exposes; the platform switches receivers on with the provider's flag
-// --events-address.
+// A Receiver takes alerts or events from outside, and makes Signals of the ones that its rules name. It does nothing else. Senders use the
+// path of its status at the address that the platform exposes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -61,6 +60,8 @@ type ReceiverSpec struct {
 type ReceiverParameters struct {
 	// Format of what senders send. Alertmanager is the webhook of Prometheus Alertmanager, which Grafana sends, too. CloudEvents is one
 	// event of CloudEvents 1.0, in binary or structured mode.
+	//
+	// +kubebuilder:example="Alertmanager"
 	Format Format `json:"format"`
 
 	// SecretName is a Secret of this namespace with one or both of the keys token and signingKey, each of at least 16 characters. A
@@ -115,6 +116,8 @@ type ReceiverRule struct {
 	Target SignalTarget `json:"target"`
 
 	// Do is what happens.
+	//
+	// +kubebuilder:example="Hold"
 	Do Act `json:"do"`
 
 	// Replicas is the least number for MinReplicas.
@@ -130,7 +133,9 @@ type ReceiverRule struct {
 	// 4h.
 	//
 	// +kubebuilder:default="5h"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be a time from 1m to 168h, for instance 30m"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$') && self != '' && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be a time from 1m to 168h, for instance 30m"
 	// +kubebuilder:example="30m"
 	// +optional
 	For *metav1.Duration `json:"for,omitempty"`

@@ -75,6 +75,8 @@ type SignalParameters struct {
 	Target SignalTarget `json:"target"`
 
 	// Do is what happens.
+	//
+	// +kubebuilder:example="MinReplicas"
 	Do Act `json:"do"`
 
 	// Replicas is the least number for MinReplicas. It is bounded by the Algorithm's scaling.maxReplicas.

@@ -269,7 +269,7 @@ func (d *doctor) definitions() {
 	}
 	for _, name := range []string{
 		"accesses.access.capstan.dev", "analyses.observe.capstan.dev", "autoscalers.observe.capstan.dev", "buckets.storage.capstan.dev",
-		"credentials.credentials.capstan.dev", "hooks.observe.capstan.dev", "topologies.observe.capstan.dev", "volumeclaims.storage.capstan.dev",
+		"credentials.credentials.capstan.dev", "hooks.observe.capstan.dev", "receivers.events.capstan.dev", "signals.events.capstan.dev", "topologies.observe.capstan.dev", "volumeclaims.storage.capstan.dev",
 	} {
 		d.established(crds, "kind "+name, name, "the ManagedResourceActivationPolicy capstan activates it: kubectl describe mrap capstan")
 	}

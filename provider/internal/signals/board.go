@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signals tells the observers of Algorithms and Databases which Signals are in force.
+// Package signals has the Signals that are in force, for the observers of Algorithms and Databases.
 //
 // The kind Signal may come later than the kinds that read it, or never, because Crossplane creates the CRD of each kind when it is
 // activated. So the observers do not watch Signals themselves. The controller of Signals opens the board once its cache is filled, and
