@@ -222,7 +222,7 @@ type PipelineSpec struct {
 	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
 
 	// KeepFinishedFor is how long the Jobs of runs that have ended stay with their pods, so that their logs can be read, from 0s to
-	// 8760h. Those of scheduled runs stay for a minute at least. What the status has of a run stays. Default: 168h.
+	// 8760h. The Jobs of scheduled runs stay for a minute at least. What the status has of a run stays. Default: 168h.
 	//
 	// +kubebuilder:default="168h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('0s') && duration(self) <= duration('8760h')",message="must be a time from 0s to 8760h, for instance 168h"

@@ -146,7 +146,7 @@ func schedule(s v1alpha1.PipelineSpec) field.ErrorList {
 	if err != nil {
 		return field.ErrorList{field.Invalid(at.Child("cron"), s.Schedule.Cron, fmt.Sprintf("%v: correct it, for instance to 0 3 * * *", err))}
 	}
-	// The five years that are looked at have a leap year.
+	// The next five years have a leap year.
 	if times.Next(time.Unix(0, 0)).IsZero() {
 		return field.ErrorList{field.Invalid(at.Child("cron"), s.Schedule.Cron, "is a day that never comes: correct it, for instance to 0 3 * * *")}
 	}

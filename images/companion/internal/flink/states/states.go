@@ -32,8 +32,8 @@ type Folder struct {
 	Dir string
 }
 
-// Complete states of all revisions but the ignored ones, oldest first. Their numbers decide: a revision begins with the newest state of those
-// before it, and Flink counts on from there. Revisions begin at 1 again when a Pipeline is made again with a claim that outlived it.
+// Complete states of all revisions but the ignored ones, oldest first. Their numbers decide: a revision begins with the newest state before
+// it, and Flink counts on from there. Revisions begin at 1 again when a Pipeline is made again with a claim that outlived it.
 func (f Folder) Complete(ignored []int) ([]flink.Saved, error) {
 	var all []flink.Saved
 	for _, kind := range []struct {
