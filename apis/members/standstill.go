@@ -10,7 +10,7 @@ const (
 	FenceStopped = "Stopped"
 	// FenceRefused: the member is the leader.
 	FenceRefused = "Refused"
-	// FenceSkipped: the request was there before the data of the member.
+	// FenceSkipped: the request was there before the data of the member, or was carried out and removed before.
 	FenceSkipped = "Skipped"
 )
 

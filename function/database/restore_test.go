@@ -276,6 +276,20 @@ func TestRestoreHandsOver(t *testing.T) {
 			t.Errorf("clients are switched, although the restore was withdrawn: %+v", m)
 		}
 	})
+	t.Run("Leaderless", func(t *testing.T) {
+		// Nobody would say that a leader has stopped which is not there. What is wrong with it may be why there is a restore.
+		w := restorable(t)
+		w.upgrades.decides, w.upgrades.stuck = true, true
+		w.want(`{id: r1}`)
+		w.until(func() bool { return w.remembers().Step != nil })
+		w.broken = map[string]string{"orders-db-a": "Crashes", "orders-db-b": "Crashes", "orders-db-c": "Crashes"}
+		w.until(func() bool {
+			if w.fenceOf(1) != "" {
+				t.Fatal("members that have no leader are asked to decide")
+			}
+			return w.active(2)()
+		})
+	})
 	t.Run("Unobserved", func(t *testing.T) {
 		// A memory that is not known at a moment must not take the fence away, nor the way that clients follow.
 		w := begin(t, true)

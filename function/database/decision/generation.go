@@ -92,8 +92,8 @@ func (s *Pass) advance(m memory.Memory) (memory.Memory, bool) {
 		return m, true
 	case step.Phase == v1alpha1.RestoreFilling && order.AllHealthy(to.Cluster, to.Before) && !s.SwitchGate(v1alpha1.ReasonRestoreWaiting).Closed():
 		step.Phase, step.Since, step.Led = v1alpha1.RestoreFencing, s.Moment(), s.Seen.Leader
-		// Without an offer, members have an image that leaves it to Capstan.
-		step.Decided = step.Kind == memory.StepRestore && s.FenceRecord().State == apimembers.FenceOffered
+		// Without an offer, members have an image that leaves it to Capstan. Without a leader, none would say that it has stopped.
+		step.Decided = step.Kind == memory.StepRestore && s.FenceRecord().State == apimembers.FenceOffered && s.Leads()
 		return m, true
 	case step.Phase == v1alpha1.RestoreFencing && s.down():
 		return switchClients(s.Cluster, m), true

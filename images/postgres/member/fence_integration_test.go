@@ -59,6 +59,9 @@ func TestFenceMember(t *testing.T) {
 	c.eventually("the refusal is still reported", time.Minute, func() bool { return c.report(leader).Fence.Outcome == members.FenceRefused })
 	c.want(pgmember.Config{})
 	c.eventually("no request is reported", time.Minute, func() bool { return c.report(leader).Fence.ID == "" })
+	// A request that was carried out is not carried out again: the member may lead since.
+	request("2", doubted, members.FenceSkipped)
+	c.eventually("it still runs", time.Minute, func() bool { return c.ready("a", "b", "c") })
 	w.check(t)
 	c.oneLeader()
 }

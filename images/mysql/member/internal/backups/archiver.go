@@ -48,13 +48,15 @@ type archiver struct {
 	stanza   string
 	archived gtid.Set
 	read     time.Time
+	// unwritten reports that something was brought there since that was last written down for verifications.
+	unwritten bool
 	// since when this member is the leader; zero for a standby.
 	since time.Time
 }
 
 // forget what the archive has.
 func (a *archiver) forget() {
-	a.stanza, a.archived, a.read, a.since = "", gtid.Set{}, time.Time{}, time.Time{}
+	a.stanza, a.archived, a.read, a.unwritten, a.since = "", gtid.Set{}, time.Time{}, false, time.Time{}
 }
 
 // follow a change of the role: what the archive has is read again by a new leader at once.
@@ -137,7 +139,6 @@ func (a *archiver) bring(ctx context.Context, r Repository, h held) error {
 			return err
 		}
 	}
-	more := false
 	for _, f := range h.closed {
 		if a.archived.Contains(f.Set) {
 			continue
@@ -145,13 +146,17 @@ func (a *archiver) bring(ctx context.Context, r Repository, h held) error {
 		if err := a.save(ctx, r, h.Server, f); err != nil {
 			return fmt.Errorf("cannot archive %s: %w", f.name, err)
 		}
-		a.archived, more = a.archived.Union(f.Set), true
+		a.archived, a.unwritten = a.archived.Union(f.Set), true
 	}
-	if !more {
+	if !a.unwritten {
 		return nil
 	}
 	// For verifications: they cannot ask the leader.
-	return r.WriteObject(ctx, layout.Archived(a.stanza), a.archived.String())
+	if err := r.WriteObject(ctx, layout.Archived(a.stanza), a.archived.String()); err != nil {
+		return err
+	}
+	a.unwritten = false
+	return nil
 }
 
 // save one closed log of a server.

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
 
@@ -94,6 +95,21 @@ func TestAway(t *testing.T) {
 		m.runs(time.Minute)
 		if got := m.backup(); got.Archive != members.ArchiveOK || got.Since != "" || got.Message != "" || got.Dropped != "" || got.Unread != "" || b.has() != group+":1-33" {
 			t.Errorf("with %q in the archive it reports %+v", b.has(), got)
+		}
+	})
+}
+
+// TestArchivedIsWritten: what the archive has is written down for verifications, also when that did not work at first and nothing is added.
+func TestArchivedIsWritten(t *testing.T) {
+	each(t, func(m *member, b *bucket) {
+		b.busy = true
+		m.commit(2)
+		m.runs(5 * time.Minute)
+		b.busy = false
+		m.runs(5 * time.Minute)
+		text := ""
+		if _, err := b.ReadObject(m.t.Context(), layout.Archived("orders-1"), &text); err != nil || text != group+":1-5" || b.has() != text {
+			m.t.Errorf("the archive has %q, and verifications know of %q: %v", b.has(), text, err)
 		}
 	})
 }

@@ -166,7 +166,9 @@ type bucket struct {
 
 	away, opening, unreadable error
 
-	slow     bool
+	slow bool
+	// busy buckets take logs, and no other objects.
+	busy     bool
 	logs     []repository.Log
 	backups  []repository.Backup
 	objects  map[string][]byte
@@ -234,6 +236,9 @@ func (b *bucket) ReadObject(_ context.Context, name string, into any) (bool, err
 func (b *bucket) WriteObject(_ context.Context, name string, value any) error {
 	if err := b.request("write " + name); err != nil {
 		return err
+	}
+	if b.busy {
+		return errors.New("503 SlowDown")
 	}
 	var err error
 	b.objects[name], err = json.Marshal(value)

@@ -129,8 +129,9 @@ func (f *Fencer) prepare(ctx context.Context, followed bool) error {
 	if err := checkFollower(ctx, followed); err != nil {
 		return err
 	}
-	// The checkpoint of the stop has little to write then. It may take so long that the copy is lost meanwhile.
-	if err := managed.Checkpoint(ctx, pgmember.FolderSocket); err != nil {
+	// The checkpoint of the stop has little to write then. It may take so long that the copy is lost meanwhile. A server without a copy may be
+	// replaced because it does not work.
+	if err := managed.Checkpoint(ctx, pgmember.FolderSocket); err != nil && followed {
 		return err
 	}
 	if err := checkFollower(ctx, followed); err != nil {

@@ -125,7 +125,7 @@ func (o Object) Offer(id, to string) (Object, bool, error) {
 		return o, false, nil
 	case o.ID != "" && !o.over():
 		return o, false, ErrTaken
-	case number(r.To) > number(to):
+	case o.Outlived(to):
 		return o, false, ErrTaken // a member that was forgotten
 	}
 	if o.over() {
@@ -175,6 +175,9 @@ func (o Object) open() Object {
 	o.ID, o.To, o.Limit, o.Withdraw, o.Paused = "", "", 0, false, false
 	return o
 }
+
+// Outlived reports whether the record is of a generation after the one with a label, whose pods may be there for a while.
+func (o Object) Outlived(to string) bool { return number(o.Record.To) > number(to) }
 
 // number of a generation by the label of its pods. No number is given twice.
 func number(label string) int {

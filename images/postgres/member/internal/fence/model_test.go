@@ -218,6 +218,14 @@ func (m *model) turnOfLater(l *later) {
 		}
 		return
 	}
+	// It ends a fence as the former members do, for they may all be lost.
+	if next, changed := l.seen.Settle(m.now); changed && l.seen.Record.ID == l.id && l.seen.Record.To == l.to && m.r.IntN(2) == 0 {
+		if !m.swap(l.version, next) {
+			return
+		}
+		m.sayf("%s settles: %s %s", l.to, next.Record.State, next.Record.Why)
+		l.seen, l.version = next, len(m.versions)
+	}
 	if why, lost := l.seen.Lost(l.id, l.to); lost {
 		if l == m.later && l.seen.Record.To != l.to {
 			m.failf("%s offered, and another one's record took its place", l.to)

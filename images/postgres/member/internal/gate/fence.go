@@ -51,7 +51,8 @@ func (g *Gate) checkFence(ctx context.Context) error {
 	if own.Empty || !own.Led {
 		return wait
 	}
-	if !own.Clean {
+	// A generation with other data needs none of its writes.
+	if !own.Clean && o.Followed {
 		wait.Message = "PostgreSQL did not stop cleanly, and it is unknown which of its last writes the other generation has: the other one stops, and " +
 			"this one will lead again"
 		return wait

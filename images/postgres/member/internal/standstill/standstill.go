@@ -69,7 +69,10 @@ func (k *Keeper) look(ctx context.Context) error {
 		return k.keep(first(requested))
 	case requested == "":
 		k.show(members.MemberFenceReport{})
-		return nil
+		if last.Outcome != members.FenceStopped {
+			return nil
+		}
+		return k.write(ended(last.ID))
 	case requested != last.ID:
 		if last, err = k.decide(ctx, requested); err != nil {
 			return err
@@ -100,6 +103,14 @@ func first(requested string) members.MemberFenceReport {
 	}
 }
 
+// ended is what becomes of a request that was carried out and is there no more. When it comes again it was decided already, and this member may
+// be the leader by then.
+func ended(id string) members.MemberFenceReport {
+	return members.MemberFenceReport{
+		ID: id, Outcome: members.FenceSkipped, Message: "the member was stopped with this id before: to stop it again, choose another id",
+	}
+}
+
 // requestOf a configuration to this member, by its ID; "" without one.
 func requestOf(config pgmember.Config, member string) string {
 	if f := config.Fence; f != nil && f.Member == member {
@@ -110,10 +121,17 @@ func requestOf(config pgmember.Config, member string) string {
 
 // keep what became of the request, and report it.
 func (k *Keeper) keep(r members.MemberFenceReport) error {
+	if err := k.write(r); err != nil {
+		return err
+	}
+	k.show(r)
+	return nil
+}
+
+func (k *Keeper) write(r members.MemberFenceReport) error {
 	if err := durable.WriteJSON(layout.Stopped, r); err != nil {
 		return fmt.Errorf("cannot keep what became of the request: %w", err)
 	}
-	k.show(r)
 	return nil
 }
 
@@ -124,11 +142,15 @@ func (k *Keeper) show(r members.MemberFenceReport) {
 // decide a request.
 func (k *Keeper) decide(ctx context.Context, id string) (members.MemberFenceReport, error) {
 	now := situation{holder: k.Holder(), pod: k.Pod}
-	state, err := k.Patroni.State(ctx)
-	if err != nil {
-		return members.MemberFenceReport{}, err
+	// One whose Patroni does not run, perhaps because of its data, is the leader only if it has the lock.
+	if k.Runs() {
+		state, err := k.Patroni.State(ctx)
+		if err != nil {
+			return members.MemberFenceReport{}, err
+		}
+		now.leads = state.Leads || state.LeadsStandbys()
 	}
-	now.leads = state.Leads || state.LeadsStandbys()
+	var err error
 	if now.strict, err = k.Strict(ctx); err != nil {
 		return members.MemberFenceReport{}, err
 	}

@@ -5,7 +5,7 @@
 //
 // Both generations have a leader meanwhile. Clients reach a leader by its label, so the later one gets none before it has written Committed
 // into the record. It offers to ask there before that has any effect: a member that has the label without having asked, because members of
-// the former generation have an earlier image, never offers.
+// the former generation have an earlier image or no leader, never offers.
 package takeover
 
 import (
@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -47,14 +48,27 @@ func (k *Keeper) MayServe(ctx context.Context) (bool, error) {
 	if w == nil || w.ID == k.served {
 		return true, nil
 	}
+	return k.mayTake(ctx, *w)
+}
+
+// mayTake reports whether the leader may have the clients of another generation.
+func (k *Keeper) mayTake(ctx context.Context, w pgmember.TakeOver) (bool, error) {
 	from := former{pods.New(k.Kube, k.Names.Namespace, k.Names.Pod, w.Database), dcs.New(k.Kube, k.Names.Namespace, w.Scope)}
 	o, err := from.dcs.Fence(ctx)
 	if err != nil {
 		return false, err
 	}
+	if o.Outlived(k.Names.Database) {
+		k.warnOnce("a later generation takes the place of this one: " + o.Record.To)
+		return false, nil
+	}
 	if r := o.Record; r.ID != w.ID || r.To != k.Names.Database {
-		offered, err := k.offer(ctx, from, *w)
+		offered, err := k.offer(ctx, from, w)
 		return !offered && err == nil, err
+	}
+	// Members of the generation before do this as well, and all of them may be lost.
+	if o, err = from.dcs.SettleFence(ctx, time.Now()); err != nil {
+		return false, err
 	}
 	switch {
 	case o.Record.State == members.FenceWithdrawn:
@@ -82,7 +96,7 @@ func (k *Keeper) MayServe(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// offer to ask before this generation has clients, and report whether that is so. It is not when members of the generation before would not
+// offer to ask before this generation has clients, and report whether that is so. It is not when no leader of the generation before would
 // stop for this one, or when a leader of this one has the label already.
 func (k *Keeper) offer(ctx context.Context, from former, w pgmember.TakeOver) (bool, error) {
 	own, err := k.Pods.List(ctx)
@@ -98,12 +112,14 @@ func (k *Keeper) offer(ctx context.Context, from former, w pgmember.TakeOver) (b
 	if err != nil {
 		return false, err
 	}
-	if why := unyielding(before); why != "" {
+	if why := unready(before); why != "" {
 		k.warnOnce("Capstan alone switches clients: " + why)
 		return false, nil
 	}
 	switch err := from.dcs.OfferFence(ctx, w.ID, k.Names.Database); {
-	case errors.Is(err, fence.ErrTaken), kerrors.IsForbidden(err):
+	case errors.Is(err, fence.ErrTaken):
+		return true, nil // another fence is about to end
+	case kerrors.IsForbidden(err):
 		k.warnOnce("Capstan alone switches clients: " + err.Error())
 		return false, nil
 	default:
@@ -111,15 +127,21 @@ func (k *Keeper) offer(ctx context.Context, from former, w pgmember.TakeOver) (b
 	}
 }
 
-// unyielding is why members would not stop for another generation, or "".
-func unyielding(list []pods.Pod) string {
+// unready is why no leader of the generation before would stop for another one, or "".
+func unready(list []pods.Pod) string {
+	led := false
 	for _, p := range list {
-		if p.Started && !p.Stopping && !p.Yields {
+		if !p.Started || p.Stopping {
+			continue
+		}
+		if !p.Yields {
 			return p.Name + " runs an earlier image"
 		}
+		led = led || p.Role == members.RoleLeader
 	}
-	if len(list) == 0 {
-		return "the generation before has no members"
+	if !led {
+		// Perhaps its data is why there is a restore.
+		return "the generation before has no leader"
 	}
 	return ""
 }
