@@ -37,6 +37,7 @@ const (
 	inPodPlan     = "Job.spec.template.metadata.annotations.capstan.dev/plan|"
 	inTaskPlan    = "Deployment.spec.template.metadata.annotations.capstan.dev/plan|"
 	inFlinkPlan   = "StatefulSet.spec.template.metadata.annotations.capstan.dev/plan|"
+	noClaims      = "No pod of Flink has claims of devices: TestRefused in function/pipeline."
 	inRotation    = "Credential.spec.forProvider.rotation.id"
 )
 
@@ -47,6 +48,8 @@ type entry struct {
 
 	// nowhere says why it goes to none, or what else tries it.
 	nowhere string
+	// refused says why no document with the field is accepted, although the schema has it.
+	refused string
 }
 
 func to(places ...string) *entry { return &entry{places: places} }
@@ -97,7 +100,8 @@ func texts() map[string]*entry {
 		"Pipeline.spec.config{}":                                                            to("ConfigMap.data.rules.yaml"),
 		"Pipeline.spec.env[].value":                                                         to(inJobVariable),
 		"Pipeline.spec.flink.conf{}":                                                        to(inTaskPlan+".config.state.backend.type", inFlinkPlan+".config.state.backend.type"),
-		"Pipeline.spec.flink.taskManagerResources.deviceRequest.selectors[].cel.expression": {nowhere: "Flink plans its own objects: function/pipeline/flink."},
+		"Pipeline.spec.flink.taskManagerResources.deviceRequest.deviceClassName":            {refused: noClaims},
+		"Pipeline.spec.flink.taskManagerResources.deviceRequest.selectors[].cel.expression": {refused: noClaims},
 		"Pipeline.spec.image":                                                               to("Job.spec.template.spec.containers[].image"),
 		"Pipeline.spec.pod.volumes[]{any}":                                                  {nowhere: "Volumes are checked as a whole, as for Algorithms: TestOverlayRefused and TestOverlaySettings in function/algorithm."},
 		"Pipeline.spec.podMetadata.annotations{}":                                           to("Job.spec.template.metadata.annotations.example.org/owner"),

@@ -118,6 +118,10 @@ func attempt(t *testing.T, f *Function, documents []document, path string, entry
 	}
 	places := slices.Sorted(maps.Keys(found))
 	switch {
+	case entry != nil && entry.refused != "":
+		if usable {
+			t.Error("a document with the field is accepted: its text needs an entry")
+		}
 	case !usable:
 		t.Error("no valid document has this field: add it to testdata/texts")
 	case accepted && entry == nil:

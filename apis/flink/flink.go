@@ -78,6 +78,8 @@ type Plan struct {
 	Revision int `json:"revision"`
 	// Ignored are revisions whose state is not used, because they did not run well. Nothing of it is deleted.
 	Ignored []int `json:"ignored,omitempty"`
+	// Continues: a revision before has completed a checkpoint, so that a state folder in which nothing ever ran is the wrong one.
+	Continues bool `json:"continues,omitempty"`
 	// JobID is the identity of the job, 32 hexadecimal digits. It never changes.
 	JobID string `json:"jobID"`
 	// JobManager is the host name by which TaskManagers find the JobManager.
@@ -261,6 +263,8 @@ type Stop struct {
 type Record struct {
 	// Version of the record. Default: 1.
 	Version int `json:"version,omitempty"`
+	// Pipeline is the name of the one whose state is in the folder. Another one does not start with it.
+	Pipeline string `json:"pipeline,omitempty"`
 	// LastStop is how the last JobManager ended that had to go.
 	LastStop *Stop `json:"lastStop,omitempty"`
 	// Known is the newest state that a companion started from or saw. Without any state in the folder the stream does not begin again.

@@ -87,6 +87,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.schedule) && !has(self.run)",fieldPath=".engine",message="Flink runs streams only: remove schedule and run"
 // +kubebuilder:validation:XValidation:rule="(has(self.schedule) || has(self.run)) == (has(oldSelf.schedule) || has(oldSelf.run))",message="a Pipeline with a schedule or run does not become a stream, nor a stream one with them: create another Pipeline"
 // +kubebuilder:validation:XValidation:rule="!has(self.deadline) || has(self.schedule) || has(self.run)",fieldPath=".deadline",message="needs schedule or run: a stream has no end"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.retry)",fieldPath=".retry",message="has no effect with engine: Flink, which starts tasks again itself: remove it"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.queue)",fieldPath=".queue",message="has no effect with engine: Flink, whose pods are of no Job: remove it"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.gracePeriod) || duration(self.gracePeriod) == duration('30s')",fieldPath=".gracePeriod",message="has no effect with engine: Flink, whose pods have flink.savepointWithin to end: remove it"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.keepFinishedFor) || duration(self.keepFinishedFor) == duration('168h')",fieldPath=".keepFinishedFor",message="has no effect with engine: Flink, which has no runs: remove it"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.history) || self.history == 10",fieldPath=".history",message="has no effect with engine: Flink, which has no runs: remove it"
+// +kubebuilder:validation:XValidation:rule="has(self.schedule) || has(self.run) || !has(self.concurrency) || self.concurrency == 'Forbid'",fieldPath=".concurrency",message="needs schedule or run: a stream is one run"
 // +kubebuilder:validation:XValidation:rule="!has(self.secrets) || self.secrets.all(s, !has(s.rotate) || s.rotate == 'Restartless')",fieldPath=".secrets",message="rotate must be Restartless: no change of a Secret restarts a run"
 type PipelineSpec struct {
 	// Engine that runs the program: Container, Spark or Flink. Default: Container.
@@ -216,7 +222,7 @@ type PipelineSpec struct {
 	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
 
 	// KeepFinishedFor is how long the Jobs of runs that have ended stay with their pods, so that their logs can be read, from 0s to
-	// 8760h. What the status has of a run stays. Default: 168h.
+	// 8760h. The Jobs of scheduled runs stay for a minute at least. What the status has of a run stays. Default: 168h.
 	//
 	// +kubebuilder:default="168h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('0s') && duration(self) <= duration('8760h')",message="must be a time from 0s to 8760h, for instance 168h"

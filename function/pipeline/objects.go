@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -111,6 +112,21 @@ func (p *pass) active() bool {
 	return false
 }
 
+// soon is how long the provider may take to report a Job that Kubernetes made.
+const soon = 2 * time.Minute
+
+// schedules reports whether Kubernetes may make a Job by a plan of before, or has just made one, so that no report has it yet.
+func (p *pass) schedules() bool {
+	o := p.Observed[names.CronJob]
+	if o == nil {
+		return false
+	}
+	if last := moment(compose.TextOf(o, "status", "lastScheduleTime")); last != nil && p.Now.Before(last.Add(soon)) {
+		return true
+	}
+	return compose.TextOf(o, "metadata", "annotations", names.AnnotationRevision) != p.revision
+}
+
 // mounted objects are immutable and named by their content. Those that an active run may have mounted stay: its pod may start again.
 func mounted(d *compose.Draft, p *pass) {
 	if c := p.spec.Config; c != nil {
@@ -121,7 +137,7 @@ func mounted(d *compose.Draft, p *pass) {
 		hash := podspec.DevicesHash(r)
 		d.Require(names.ClaimPrefix+hash, podspec.ClaimTemplate(p.DeviceClaim(hash), p.Namespace, p.Labels(), r))
 	}
-	if !p.active() {
+	if !p.active() && !p.schedules() {
 		return
 	}
 	for resource := range p.Observed {
@@ -144,6 +160,9 @@ func (p *pass) memoryUnlimited() bool {
 	return p.spec.Resources.Accelerated() && written["memory"] == nil
 }
 
+// untilSeen is how long the Job of a scheduled run stays at least: the provider would not see the end of one that Kubernetes deletes at once.
+const untilSeen = time.Minute
+
 // cronJob makes the Jobs of scheduled runs. It has all that they need, while Crossplane and Capstan are stopped, too.
 func cronJob(d *compose.Draft, p *pass) error {
 	s := p.spec.Schedule
@@ -155,7 +174,7 @@ func cronJob(d *compose.Draft, p *pass) error {
 		return fmt.Errorf("cannot write the plan: %w", err)
 	}
 	// Kubernetes makes no such Job again, as Crossplane would.
-	template.WithTTLSecondsAfterFinished(int32(min(p.spec.KeepFinishedFor.Seconds(), 1<<31-1)))
+	template.WithTTLSecondsAfterFinished(int32(min(max(p.spec.KeepFinishedFor.Seconds(), untilSeen.Seconds()), 1<<31-1)))
 	spec := applybatchv1.CronJobSpec().
 		WithSchedule(s.Cron).
 		WithTimeZone(s.TimeZone).
@@ -170,7 +189,10 @@ func cronJob(d *compose.Draft, p *pass) error {
 	if s.StartWithin != nil {
 		spec.WithStartingDeadlineSeconds(int64(jobpod.Seconds(s.StartWithin)))
 	}
-	d.Require(names.CronJob, applybatchv1.CronJob(p.Name, p.Namespace).WithLabels(p.Labels()).WithSpec(spec))
+	d.Require(names.CronJob, applybatchv1.CronJob(p.Name, p.Namespace).
+		WithLabels(p.Labels()).
+		WithAnnotations(map[string]string{names.AnnotationRevision: p.revision}).
+		WithSpec(spec))
 	return nil
 }
 

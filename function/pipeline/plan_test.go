@@ -5,6 +5,7 @@ package pipeline
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -278,6 +279,16 @@ func TestMemory(t *testing.T) {
 			t.Errorf("phase %s, Jobs %v", w.phase(), w.jobs())
 		}
 	})
+	t.Run("Suspended", func(t *testing.T) {
+		w := newWorld(t, byIDSpec)
+		w.edit(raising)
+		w.settle()
+		w.edit(`{suspend: true}`)
+		fail(w, "daily-run-a", failedMemory)
+		if diff := cmp.Diff([]string{"daily-run-a"}, w.jobs()); diff != "" || !strings.Contains(w.message(v1alpha1.TypeSucceeded), "spec.suspend") {
+			t.Errorf("a suspended Pipeline begins no run: %s: -want, +got:\n%s", w.message(v1alpha1.TypeSucceeded), diff)
+		}
+	})
 	t.Run("NoRule", func(t *testing.T) {
 		w := newWorld(t, byIDSpec)
 		w.settle()
@@ -379,6 +390,43 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestScheduledConfig: Kubernetes may make a Job with the files of before until it has the edited CronJob, and a moment later the provider has
+// reported it.
+func TestScheduledConfig(t *testing.T) {
+	w := newWorld(t, cronSpec)
+	w.edit(`{config: {a: "1"}}`)
+	w.report("daily-1", `{phase: Succeeded}`)
+	w.settle()
+	configs := func() int {
+		return len(slices.DeleteFunc(compose.SortedKeys(w.composed), func(name string) bool { return !strings.HasPrefix(name, names.ConfigPrefix) }))
+	}
+	w.edit(`{config: {a: "2"}}`)
+	w.pass(false)
+	if n := configs(); n != 2 {
+		t.Errorf("the CronJob still has the files of before, and there are %d", n)
+	}
+	w.composed[names.CronJob] = with(w.composed[names.CronJob], parse(t, `{status: {lastScheduleTime: "`+w.now.Format(time.RFC3339)+`"}}`))
+	w.settle()
+	if n := configs(); n != 2 {
+		t.Errorf("a Job that was made at this moment may have the files of before, and there are %d", n)
+	}
+	w.now = w.now.Add(10 * time.Minute)
+	w.settle()
+	if n := configs(); n != 1 {
+		t.Errorf("nothing uses the files of before any more, and there are %d", n)
+	}
+}
+
+// TestEndIsSeen: a Job that Kubernetes deletes at once would be a run that nobody has seen end.
+func TestEndIsSeen(t *testing.T) {
+	w := newWorld(t, cronSpec)
+	w.edit(`{keepFinishedFor: 0s}`)
+	w.settle()
+	if n := compose.NumberOf(w.composed[names.CronJob], 0, "spec", "jobTemplate", "spec", "ttlSecondsAfterFinished"); n != 60 {
+		t.Errorf("it stays for %d s", n)
+	}
+}
+
 func TestSpark(t *testing.T) {
 	w := newWorld(t, sparkSpec)
 	w.edit(`{resources: {cpu: "2", memory: 4Gi}}`)
@@ -412,16 +460,23 @@ func TestSpark(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	tests := map[string]struct{ reason, spec, edit, field, says string }{
-		"Zone":      {"Kubernetes would refuse it.", cronSpec, `{schedule: {cron: "0 3 * * *", timeZone: Mars/Base}}`, "spec.schedule.timeZone", "Europe/Berlin"},
-		"Cron":      {"The minute is none.", cronSpec, `{schedule: {cron: "99 3 * * *"}}`, "spec.schedule.cron", "correct it"},
-		"Pattern":   {"The companion would refuse it.", byIDSpec, `{retry: {rules: [{when: {pattern: "("}, do: Fail}]}}`, "spec.retry.rules[0].when.pattern", "RE2"},
-		"Backoff":   {"It would never grow.", byIDSpec, `{retry: {backoff: {from: 10m, to: 1m}}}`, "spec.retry.backoff.to", "at least from"},
-		"TwoRaises": {"Only one can be meant.", byIDSpec, `{retry: {rules: [{when: {class: OutOfMemory}, do: RetryWithMemory}, {when: {exitCodes: [3]}, do: RetryWithMemory}]}}`, "spec.retry.rules[1].do", "remove the others"},
-		"Max":       {"It would never rise.", byIDSpec, `{retry: {rules: [{when: {class: OutOfMemory}, do: RetryWithMemory, max: 128Mi}]}}`, "spec.retry.rules[0].max", "more than spec.resources.memory"},
-		"Own":       {"The companion sets it.", byIDSpec, `{env: [{name: CAPSTAN_RUN, value: x}]}`, "spec.env[0].name", "choose another name"},
-		"Spark":     {"Its own processes take more.", sparkSpec, `{resources: {memory: 512Mi}}`, "spec.resources.memory", "at least"},
-		"SparkConf": {"Capstan sets it.", sparkSpec, `{spark: {conf: {spark.master: local}}}`, "spec.spark.conf[spark.master]", "remove it"},
-		"Mount":     {"It would hide the companion.", byIDSpec, `{config: {a: b}, volumeMounts: [{name: config, mountPath: /capstan}]}`, "spec.volumeMounts[0].mountPath", "choose another folder"},
+		"Zone":         {"Kubernetes would refuse it.", cronSpec, `{schedule: {cron: "0 3 * * *", timeZone: Mars/Base}}`, "spec.schedule.timeZone", "Europe/Berlin"},
+		"Cron":         {"The minute is none.", cronSpec, `{schedule: {cron: "99 3 * * *"}}`, "spec.schedule.cron", "correct it"},
+		"Never":        {"No February has it.", cronSpec, `{schedule: {cron: "0 3 30 2 *"}}`, "spec.schedule.cron", "never comes"},
+		"Pattern":      {"The companion would refuse it.", byIDSpec, `{retry: {rules: [{when: {pattern: "("}, do: Fail}]}}`, "spec.retry.rules[0].when.pattern", "RE2"},
+		"Backoff":      {"It would never grow.", byIDSpec, `{retry: {backoff: {from: 10m, to: 1m}}}`, "spec.retry.backoff.to", "at least from"},
+		"TwoRaises":    {"Only one can be meant.", byIDSpec, `{retry: {rules: [{when: {class: OutOfMemory}, do: RetryWithMemory}, {when: {exitCodes: [3]}, do: RetryWithMemory}]}}`, "spec.retry.rules[1].do", "remove the others"},
+		"Max":          {"It would never rise.", byIDSpec, `{retry: {rules: [{when: {class: OutOfMemory}, do: RetryWithMemory, max: 128Mi}]}}`, "spec.retry.rules[0].max", "more than spec.resources.memory"},
+		"Own":          {"The companion sets it.", byIDSpec, `{env: [{name: CAPSTAN_RUN, value: x}]}`, "spec.env[0].name", "choose another name"},
+		"Spark":        {"Its own processes take more.", sparkSpec, `{resources: {memory: 512Mi}}`, "spec.resources.memory", "at least"},
+		"SparkConf":    {"Capstan sets it.", sparkSpec, `{spark: {conf: {spark.master: local}}}`, "spec.spark.conf[spark.master]", "remove it"},
+		"StreamMemory": {"A stream has no other run that could have more memory, and would never start again.", streamSpec, raising, "spec.retry.rules[0].do", "raise spec.resources.memory"},
+		"FlinkEnv":     {"Kubernetes refuses two variables of a name.", flinkSpec, `{env: [{name: POD_IP, value: x}]}`, "spec.env[0].name", "choose another name"},
+		"FlinkVolume":  {"Kubernetes refuses two volumes of a name.", flinkSpec, `{pod: {volumes: [{name: capstan-state, emptyDir: {}}]}}`, "spec.pod.volumes[0].name", "capstan-state"},
+		"FlinkDevices": {"No pod of Flink has claims of devices.", flinkSpec, `{resources: {deviceRequest: {deviceClassName: gpu.nvidia.com}}}`, "spec.resources.deviceRequest", "remove it"},
+		"FlinkShared":  {"No pod of Flink has shared memory.", flinkSpec, `{flink: {mainClass: a, state: {claimName: a}, taskManagerResources: {sharedMemory: 1Gi}}}`, "spec.flink.taskManagerResources.sharedMemory", "remove it"},
+		"FlinkGPU":     {"Kubernetes would refuse it.", flinkSpec, `{flink: {mainClass: a, state: {claimName: a}, taskManagerResources: {gpu: kubernetes.io/gpu}}}`, "spec.flink.taskManagerResources.gpu", "vendor/device"},
+		"Mount":        {"It would hide the companion.", byIDSpec, `{config: {a: b}, volumeMounts: [{name: config, mountPath: /capstan}]}`, "spec.volumeMounts[0].mountPath", "choose another folder"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -50,6 +50,7 @@ const (
 	cronSpec   = `{image: registry.example.org/features:1, args: [features], schedule: {cron: "0 3 * * *", timeZone: Europe/Berlin}}`
 	streamSpec = `{image: registry.example.org/features:1, args: [features]}`
 	sparkSpec  = `{engine: Spark, image: registry.example.org/features:1, args: [features.py], run: {id: a}, spark: {executors: 4, conf: {spark.sql.shuffle.partitions: "64"}}}`
+	flinkSpec  = `{engine: Flink, image: registry.example.org/clicks:1, flink: {mainClass: a, state: {claimName: a}}}`
 	raising    = `{retry: {rules: [{when: {class: OutOfMemory}, do: RetryWithMemory, factor: 2, max: 1Gi}]}}`
 )
 

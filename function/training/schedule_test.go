@@ -149,6 +149,21 @@ func TestSchedule(t *testing.T) {
 			},
 			want: state{v1alpha1.TrainingStarting, 2, "True/OnSchedule", false}, next: day(22, 13, 0),
 		},
+		"ReplaceAfterJobDeleted": {
+			reason: "the pods of a deleted Job still have their grace period, and two crews would train at once", happens: func(w *world) {
+				w.edit(`{schedule: {cron: "0 13 * * *", concurrency: Replace}}`)
+				w.at(day(20, 13, 0))
+				w.kubernetes(started)
+				w.report(running)
+				w.settle()
+				w.now = day(21, 12, 59).Add(50 * time.Second)
+				resource, _ := w.currentJob()
+				delete(w.composed, resource)
+				w.settle()
+				w.at(day(21, 13, 0))
+			},
+			want: state{v1alpha1.TrainingRestarting, 1, "True/OnSchedule", false}, next: day(22, 13, 0),
+		},
 		"Suspended": {
 			reason: "a suspended Training does not run, and tells so", happens: func(w *world) {
 				w.edit(`{suspend: true}`)

@@ -39,6 +39,7 @@ const (
 func objects(d *compose.Draft, p *pass) error {
 	in := pods.Inputs{
 		Names: p.Names, Spec: p.runs, CompanionImage: p.Settings.Algorithm.CompanionImage, Revision: p.ledger.Revision, Ignored: p.ledger.Ignored,
+		Continues: p.ledger.Continues,
 	}
 	plan, err := in.Plan()
 	if err != nil {

@@ -274,6 +274,9 @@ func defaulted(s v1alpha1.PipelineSpec, settings inputv1alpha1.AlgorithmSettings
 		if (*r).Memory == nil {
 			(*r).Memory = &memory
 		}
+		if (*r).GPU != "" && (*r).GPUCount == nil {
+			(*r).GPUCount = new(int32(1))
+		}
 	}
 	fill(&s.Resources, defaultJobManager)
 	fill(&s.Flink.TaskManagerResources, defaultTaskManager)

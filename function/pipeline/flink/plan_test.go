@@ -48,6 +48,9 @@ func TestEdit(t *testing.T) {
 	if w.stream().Revision != 2 || w.counted != 2 || w.image != "good-2" {
 		t.Errorf("want revision 2 with good-2 from count 2, got %d with %s from %d", w.stream().Revision, w.image, w.counted)
 	}
+	if !w.runs.Continues {
+		t.Error("its JobManager does not know that there is state, and would begin again with another claim")
+	}
 	if is, _ := w.condition("RevisionStable"); is != "Unknown/Trial" {
 		t.Errorf("an edit that has not completed a checkpoint is %s", is)
 	}
@@ -137,8 +140,40 @@ func TestSilentProvider(t *testing.T) {
 	w.report.Silent = "it does not answer"
 	w.now = w.now.Add(time.Hour)
 	w.settle()
+	if is, message := w.condition("RevisionStable"); w.runs.Revision != 2 || is != "Unknown/Trial" || !contains(message, "cannot be asked") {
+		t.Errorf("want revision 2 to be on trial, got %d: %s: %s", w.runs.Revision, is, message)
+	}
+}
+
+// TestProviderStopped: a provider that says nothing after an edit is no reason to go back either. What it says about the pods is.
+func TestProviderStopped(t *testing.T) {
+	w := begun(t, usualSpec)
+	last := *w.report.DeepCopy()
+	w.edit(`{image: good-2}`)
+	w.settle()
+	w.report = last.DeepCopy()
+	w.now = w.now.Add(time.Hour)
+	w.settle()
 	if w.runs.Revision != 2 {
 		t.Errorf("revision %d runs", w.runs.Revision)
+	}
+	w.report.Pods = &observev1alpha1.RunPods{Reason: "ImagePull", Message: "no such image"}
+	w.settle()
+	if is, message := w.condition("RevisionStable"); w.runs.Revision != 3 || !contains(message, "no such image") {
+		t.Errorf("want revision 3 and the cause, got %d: %s: %s", w.runs.Revision, is, message)
+	}
+}
+
+// TestGPU: a TaskManager has one GPU unless the spec has a number, and goes to the nodes that have it.
+func TestGPU(t *testing.T) {
+	w := begun(t, `{engine: Flink, image: good-1, flink: {mainClass: a, state: {claimName: a}, taskManagerResources: {gpu: nvidia.com/gpu, gpuProducts: [H100]}}}`)
+	template := compose.Map(w.composed[names.TaskManagers].Map(), "spec", "template", "spec")
+	container, _ := compose.List(template, "containers")[0].(map[string]any)
+	if n := compose.Text(container, "resources", "limits", "nvidia.com/gpu"); n != "1" {
+		t.Errorf("want one GPU, got %q", n)
+	}
+	if text := encoded(template); !contains(text, `"key":"nvidia.com/gpu"`, `"nvidia.com/gpu.product"`, "H100") {
+		t.Errorf("want a toleration and an affinity, got %s", text)
 	}
 }
 

@@ -223,6 +223,9 @@ func (p *pass) revisionStable() xpv2.Condition {
 			l.Failed.Revision, p.within(), l.Revision, l.Failed.Why))
 	case l.Stable:
 		return compose.True(t, v1alpha1.ReasonStable, fmt.Sprintf("revision %d has completed a checkpoint", l.Revision))
+	case p.stable != nil && p.stableHash != l.Hash && l.Seen != nil && !p.Now.Before(l.Seen.Add(p.within())):
+		return compose.Unknown(t, v1alpha1.ReasonTrial, fmt.Sprintf("no checkpoint of revision %d is known after %s, and its JobManager cannot be asked: see the condition PodsHealthy",
+			l.Revision, p.within()))
 	case l.Seen != nil && !p.Now.Before(l.Seen.Add(p.within())):
 		why := "no report"
 		if r := p.present(); r != nil {

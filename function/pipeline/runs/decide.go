@@ -212,7 +212,11 @@ func (d *decision) again() {
 		}
 		of := cmp.Or(r.Of, r.Kind)
 		if of == Stream || of == ByID && r.ID != d.f.RunID {
-			continue // A stream starts again by itself, and its request is no longer there.
+			continue // A stream is never given more memory, and a request for a run by id may be there no more.
+		}
+		if d.f.Suspend {
+			d.remark(r.Job, "and it does not begin again while spec.suspend is set")
+			continue
 		}
 		next := Run{ID: r.ID, Kind: Again, Of: of, Revision: d.f.Revision, State: Active, Memory: r.Memory, Raises: r.Raises, Kills: r.Kills}
 		if r.Class == string(runner.ClassOutOfMemory) {

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/function/allow"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/jobpod"
+	flinkpods "github.com/capstan-dev/capstan/function/pipeline/flink/pods"
 	"github.com/capstan-dev/capstan/function/pipeline/pods"
 	"github.com/capstan-dev/capstan/function/placement"
 	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
@@ -43,6 +44,7 @@ func Spec(s v1alpha1.PipelineSpec, written map[string]any, settings inputv1alpha
 		retry(s),
 		schedule(s),
 		spark(s),
+		flink(s),
 		environment(s),
 	)
 }
@@ -69,6 +71,9 @@ func mounts(s v1alpha1.PipelineSpec) field.ErrorList {
 func volumes(s v1alpha1.PipelineSpec, kinds []inputv1alpha1.PodVolumeKind) field.ErrorList {
 	var errs field.ErrorList
 	rules := podvalidation.Volumes{Kinds: kinds, Account: s.Pod.ServiceAccountName, Reserved: pods.ReservedVolume}
+	if s.Engine == v1alpha1.PipelineFlink {
+		rules.Reserved = flinkpods.ReservedVolume
+	}
 	for i, v := range s.Pod.Volumes {
 		errs = append(errs, rules.Volume(spec.Child("pod", "volumes").Index(i), v.Core)...)
 	}
@@ -114,6 +119,9 @@ func retry(s v1alpha1.PipelineSpec) field.ErrorList {
 		if rule.Do != v1alpha1.PipelineDoRetryWithMemory {
 			continue
 		}
+		if s.Schedule == nil && s.Run == nil {
+			errs = append(errs, field.Invalid(at.Child("do"), string(rule.Do), "needs schedule or run: a stream that failed has no other run. Remove the rule, and raise spec.resources.memory"))
+		}
 		if raises {
 			errs = append(errs, field.Invalid(at.Child("do"), string(rule.Do), "one rule can raise the memory: remove the others"))
 		}
@@ -134,8 +142,13 @@ func schedule(s v1alpha1.PipelineSpec) field.ErrorList {
 	if _, err := time.LoadLocation(s.Schedule.TimeZone); err != nil {
 		return field.ErrorList{field.Invalid(at.Child("timeZone"), s.Schedule.TimeZone, "is no name of the IANA time zone database: use one such as Europe/Berlin")}
 	}
-	if _, _, err := Schedule(*s.Schedule); err != nil {
+	times, _, err := Schedule(*s.Schedule)
+	if err != nil {
 		return field.ErrorList{field.Invalid(at.Child("cron"), s.Schedule.Cron, fmt.Sprintf("%v: correct it, for instance to 0 3 * * *", err))}
+	}
+	// The next five years have a leap year.
+	if times.Next(time.Unix(0, 0)).IsZero() {
+		return field.ErrorList{field.Invalid(at.Child("cron"), s.Schedule.Cron, "is a day that never comes: correct it, for instance to 0 3 * * *")}
 	}
 	return nil
 }
@@ -173,6 +186,30 @@ func spark(s v1alpha1.PipelineSpec) field.ErrorList {
 	return errs
 }
 
+// flink has pods without claims of devices and without a volume for shared memory.
+func flink(s v1alpha1.PipelineSpec) field.ErrorList {
+	if s.Engine != v1alpha1.PipelineFlink || s.Flink == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	check := func(at *field.Path, r *v1alpha1.Resources) {
+		const without = "no pod of Flink gets it: remove it"
+		if r.DeviceRequest != nil {
+			errs = append(errs, field.Invalid(at.Child("deviceRequest"), r.DeviceRequest.DeviceClassName, without+", and set gpu to a resource that nodes advertise"))
+		}
+		if r.SharedMemory != nil {
+			errs = append(errs, field.Invalid(at.Child("sharedMemory"), r.SharedMemory.String(), without))
+		}
+	}
+	check(spec.Child("resources"), s.Resources)
+	if r := s.Flink.TaskManagerResources; r != nil {
+		at := spec.Child("flink", "taskManagerResources")
+		check(at, r)
+		errs = append(errs, podvalidation.GPU(at, r)...)
+	}
+	return errs
+}
+
 // own variables of the companion, beside those that begin with CAPSTAN_. Kubernetes sets it only where the pod has none: all pods would
 // take themselves for the same one.
 var own = []string{"JOB_COMPLETION_INDEX"}
@@ -183,7 +220,8 @@ var ownPrefix = regexp.MustCompile(`^CAPSTAN_`)
 func environment(s v1alpha1.PipelineSpec) field.ErrorList {
 	var errs field.ErrorList
 	for i, e := range s.Env {
-		if slices.Contains(own, e.Name) || ownPrefix.MatchString(e.Name) {
+		ofFlink := s.Engine == v1alpha1.PipelineFlink && slices.Contains(flinkpods.OwnEnv(), e.Name)
+		if slices.Contains(own, e.Name) || ownPrefix.MatchString(e.Name) || ofFlink {
 			errs = append(errs, field.Invalid(spec.Child("env").Index(i).Child("name"), e.Name, "is set by Capstan: remove it, or choose another name"))
 		}
 	}

@@ -168,7 +168,10 @@ func (d *decision) makeRoom(at time.Time) {
 	case Succeeded, Failed:
 		d.l.State, d.l.Next, d.l.Ended = Ending, OutcomeScheduled, new(d.f.Now)
 	case Ending:
-		d.l.Next, d.l.NotBefore = OutcomeScheduled, nil
+		if d.l.Next == OutcomeNotStarted { // After a deleted Job its pods still have their grace period.
+			d.l.NotBefore = nil
+		}
+		d.l.Next = OutcomeScheduled
 	case "", Suspended:
 	}
 }

@@ -55,6 +55,8 @@ type Inputs struct {
 	// Revision is the number of the revision, and Ignored are those whose state is not used.
 	Revision int32
 	Ignored  []int32
+	// Continues: a revision before it has completed a checkpoint.
+	Continues bool
 }
 
 // ReservedVolume reports whether Capstan uses the name of a volume for itself.
@@ -62,14 +64,20 @@ func ReservedVolume(name string) bool {
 	return slices.Contains([]string{volumeBinary, podspec.VolumeConfig, volumePlan, volumeScratch, volumeState}, name) || strings.HasPrefix(name, "secret-")
 }
 
-// Reserved folders of the container.
-func Reserved() []string { return []string{path.Dir(flink.BinaryDir)} }
+// Variables of the companion.
+const (
+	envAddress = "POD_IP"
+	envCPUs    = "CPU_REQUEST"
+)
+
+// OwnEnv are the variables of the container that Capstan sets.
+func OwnEnv() []string { return []string{envAddress, envCPUs} }
 
 // Plan that the companions follow, as JSON.
 func (in Inputs) Plan() (string, error) {
 	f := in.Spec.Flink
 	p := flink.Plan{
-		Version: flink.PlanVersion, Pipeline: in.Name, Revision: int(in.Revision), JobID: in.JobID(), JobManager: in.Host(),
+		Version: flink.PlanVersion, Pipeline: in.Name, Revision: int(in.Revision), Continues: in.Continues, JobID: in.JobID(), JobManager: in.Host(),
 		StateDir: StateDir, Home: f.Home, MainClass: f.MainClass, Args: in.Spec.Args, Slots: int(*f.Slots),
 		CheckpointSeconds: seconds(f.CheckpointEvery), SavepointSeconds: seconds(f.SavepointWithin),
 	}
@@ -127,7 +135,10 @@ func (in Inputs) template(plan, role string, resources *v1alpha1.Resources, port
 	} else {
 		pod.WithServiceAccountName(in.Flink()).WithAutomountServiceAccountToken(false)
 	}
-	placement.Apply(pod, &in.Spec.Pod.Scheduling)
+	placement.Apply(pod, &in.Spec.Pod.Scheduling, podspec.GPUTolerations(resources)...)
+	if affinity := podspec.GPUAffinity(resources); affinity != nil {
+		pod.WithAffinity(affinity)
+	}
 	labels := placement.Labels(in.Spec.PodMetadata)
 	maps.Copy(labels, in.PodLabels(role, in.Revision))
 	annotations := placement.Annotations(in.Spec.PodMetadata)
@@ -147,8 +158,8 @@ func (in Inputs) container(role string, resources *v1alpha1.Resources, ports []*
 		WithPorts(ports...).
 		WithResources(podspec.Requirements(resources, false)).
 		WithEnv(
-			field("POD_IP", "status.podIP"),
-			applycorev1.EnvVar().WithName("CPU_REQUEST").WithValueFrom(applycorev1.EnvVarSource().WithResourceFieldRef(
+			field(envAddress, "status.podIP"),
+			applycorev1.EnvVar().WithName(envCPUs).WithValueFrom(applycorev1.EnvVarSource().WithResourceFieldRef(
 				applycorev1.ResourceFieldSelector().WithResource("requests.cpu").WithDivisor(resource.MustParse("1"))))).
 		WithVolumeMounts(in.mounts()...).
 		WithSecurityContext(applycorev1.SecurityContext().

@@ -38,6 +38,8 @@ type Ledger struct {
 	Seen *time.Time `json:"seen,omitempty"`
 	// Stable reports that it has completed a checkpoint.
 	Stable bool `json:"stable,omitempty"`
+	// Continues reports that a revision before it has.
+	Continues bool `json:"continues,omitempty"`
 	// Suspended reports that the spec suspended it, so that its time begins again.
 	Suspended bool `json:"suspended,omitempty"`
 	// Ignored revisions did not run well. Their state is not used.
@@ -145,6 +147,7 @@ func (d *decision) act() {
 // begin the next revision.
 func (d *decision) begin(hash string) {
 	d.l.Revision++
+	d.l.Continues = d.l.Continues || d.l.Stable
 	d.l.Hash, d.l.Since, d.l.Seen, d.l.Stable = hash, &d.f.Now, nil, false
 }
 
@@ -165,18 +168,31 @@ func (d *decision) judge() {
 		d.deadlines = append(d.deadlines, until)
 		return
 	}
-	// A provider that is stopped, or cannot ask, is no reason to end what may run well.
-	if r != nil && r.Silent != "" {
+	why := d.cause()
+	if why == "" {
 		return
-	}
-	why := "its JobManager did not answer"
-	if r != nil {
-		why = Cause(*r)
 	}
 	d.l.Failed = &Failed{Revision: d.l.Revision, Hash: d.l.Hash, At: d.f.Now, Why: cut(why)}
 	d.l.Ignored = append(d.l.Ignored, d.l.Revision)
 	d.l.Ignored = d.l.Ignored[max(0, len(d.l.Ignored)-maxIgnored):]
 	d.begin(d.f.Stable)
+}
+
+// cause of what keeps the present revision from running, empty while it is not known: a provider that is stopped, or cannot ask, is no reason to
+// end what may run well.
+func (d *decision) cause() string {
+	last := d.f.Report
+	switch r := d.report(); {
+	case last == nil, last.Silent != "":
+		return ""
+	case r != nil:
+		return Cause(*r)
+	case last.Pods != nil:
+		return last.Pods.Message
+	case last.Phase == string(flink.PhaseStopped):
+		return "its JobManager did not answer"
+	}
+	return "" // What is reported may be from before the edit.
 }
 
 // until when the present revision has to complete a checkpoint.

@@ -70,6 +70,67 @@ func TestLostState(t *testing.T) {
 	r.terminate(worker, soon)
 }
 
+// TestMadeAgain: a Pipeline that is deleted and made again goes on from the claim that outlived it, and then from its own states.
+func TestMadeAgain(t *testing.T) {
+	t.Parallel()
+	r := doubled(t, contract.Plan{})
+	r.plan.Revision = 7
+	worker, manager := r.start(contract.RoleTaskManager), r.start(contract.RoleJobManager)
+	r.running(soon)
+	r.terminate(manager, soon)
+	r.terminate(worker, soon)
+	r.plan.Revision = 1
+	worker, manager = r.start(contract.RoleTaskManager), r.start(contract.RoleJobManager)
+	if s := r.running(soon); s.From == nil || s.From.Revision != 7 {
+		t.Errorf("want a start from the state of the former Pipeline, got %+v", s.From)
+	}
+	r.terminate(manager, soon)
+	manager = r.start(contract.RoleJobManager)
+	if s := r.running(soon); s.From == nil || s.From.Revision != 1 || !s.From.Savepoint || s.LastStop.Error != "" {
+		t.Errorf("want a start from its own savepoint, got %+v after %+v", s.From, s.LastStop)
+	}
+	r.exact()
+	r.terminate(manager, soon)
+	r.terminate(worker, soon)
+}
+
+// TestForeignState: a stream neither continues the state of another Pipeline, nor removes it.
+func TestForeignState(t *testing.T) {
+	t.Parallel()
+	r := doubled(t, contract.Plan{})
+	worker, manager := r.start(contract.RoleTaskManager), r.start(contract.RoleJobManager)
+	r.running(soon)
+	r.terminate(manager, soon)
+	r.terminate(worker, soon)
+	r.plan.Pipeline = "clicks"
+	manager = r.start(contract.RoleJobManager)
+	s := r.until("it is blocked", soon, func(s *contract.State) bool { return s.Phase == contract.PhaseBlocked })
+	if !strings.Contains(s.Message, "orders") || !strings.Contains(s.Message, "another claim") {
+		t.Errorf("want the owner and a remedy, got %q", s.Message)
+	}
+	r.terminate(manager, soon)
+}
+
+// TestOtherClaim: an edited stream does not begin again at the beginning, because its claim is another one.
+func TestOtherClaim(t *testing.T) {
+	t.Parallel()
+	r := doubled(t, contract.Plan{Revision: 2, Continues: true})
+	manager := r.start(contract.RoleJobManager)
+	s := r.until("it is blocked", soon, func(s *contract.State) bool { return s.Phase == contract.PhaseBlocked })
+	if !strings.Contains(s.Message, "bring it") || !strings.Contains(s.Message, contract.RecordFile) {
+		t.Errorf("want the cause and a remedy, got %q", s.Message)
+	}
+	if err := os.WriteFile(filepath.Join(r.plan.StateDir, contract.RecordFile), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	worker := r.start(contract.RoleTaskManager)
+	if s := r.running(soon); s.From != nil {
+		t.Errorf("want a start from the beginning, got %+v", s.From)
+	}
+	r.terminate(manager, soon)
+	r.terminate(worker, soon)
+}
+
 // TestBack: a revision that does not run is ignored, and the one before goes on from the savepoint that the edit took.
 func TestBack(t *testing.T) {
 	for name, fault := range map[string]string{"it does not start": "--broken", "tasks fail": "--failing", "checkpoints fail": "--stuck"} {

@@ -126,9 +126,14 @@ func (m *jobManager) find() (*flink.Saved, error) {
 			return nil, fmt.Errorf("cannot write to the state folder: %w", err)
 		}
 	}
+	var used bool
 	var err error
-	if m.record, err = m.folder.Record(); err != nil {
+	if m.record, used, err = m.folder.Record(); err != nil {
 		return nil, err
+	}
+	if owner := m.record.Pipeline; owner != "" && owner != m.Plan.Pipeline {
+		return nil, fmt.Errorf("the state folder %s belongs to the Pipeline %s: use another claim, or delete %s there to continue what that Pipeline left",
+			m.Plan.StateDir, owner, flink.RecordFile)
 	}
 	m.report.lastStop(m.record.LastStop)
 	if e := m.record.Ended; e != nil && e.Revision == m.Plan.Revision {
@@ -144,6 +149,16 @@ func (m *jobManager) find() (*flink.Saved, error) {
 	if m.newest == nil && m.record.Known != nil && m.record.Ended == nil && !slices.Contains(m.Plan.Ignored, m.record.Known.Revision) {
 		return nil, fmt.Errorf("the state folder %s has no complete state, but there was one (%s): bring it back, or delete %s there to begin without it",
 			m.Plan.StateDir, m.record.Known.Path, flink.RecordFile)
+	}
+	if m.newest == nil && m.Plan.Continues && !used {
+		return nil, fmt.Errorf("the state folder %s is empty, and the revision before had state: bring it there, name its claim in spec.flink.state, or write {} to %s there to begin without it",
+			m.Plan.StateDir, flink.RecordFile)
+	}
+	if m.record.Pipeline == "" {
+		m.record.Pipeline = m.Plan.Pipeline
+		if err := m.folder.Keep(m.record); err != nil {
+			return nil, err
+		}
 	}
 	return m.newest, nil
 }

@@ -169,6 +169,9 @@ func (r *run) attempt(ctx context.Context, attempt int) (code int, pause time.Du
 	select {
 	case <-main.Ended():
 	case <-ctx.Done():
+		if main.Gone() { // It ended by itself, and counts: after a success nothing runs again.
+			break
+		}
 		r.report.change(runner.PhaseEnding, nil)
 		main.Signal(syscall.SIGTERM)
 		select {

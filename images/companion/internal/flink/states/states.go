@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package states finds the state that a stream continues from. Flink writes the file _metadata of a checkpoint or savepoint last, so that
-// one with this file is complete. Flink numbers all of them, and the number grows from one start to the next.
+// one with this file is complete. Flink numbers all of them, and the number grows from one start to the next, in the next revision, too.
 package states
 
 import (
@@ -32,8 +32,8 @@ type Folder struct {
 	Dir string
 }
 
-// Complete states of all revisions but the ignored ones, oldest first. A later revision began with a state of an earlier one, so that its
-// own states are newer, at any time.
+// Complete states of all revisions but the ignored ones, oldest first. Their numbers decide: a revision begins with the newest state before
+// it, and Flink counts on from there. Revisions begin at 1 again when a Pipeline is made again with a claim that outlived it.
 func (f Folder) Complete(ignored []int) ([]flink.Saved, error) {
 	var all []flink.Saved
 	for _, kind := range []struct {
@@ -67,7 +67,7 @@ func (f Folder) Complete(ignored []int) ([]flink.Saved, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b flink.Saved) int {
-		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.ID, b.ID), a.At.Compare(b.At), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Revision, b.Revision), a.At.Compare(b.At), cmp.Compare(a.Path, b.Path))
 	})
 	return all, nil
 }
@@ -119,20 +119,19 @@ func escape(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
-// Record that companions keep in the folder. Without one it is empty.
-func (f Folder) Record() (flink.Record, error) {
+// Record that companions keep in the folder, and whether there is one. Without one it is empty.
+func (f Folder) Record() (r flink.Record, found bool, err error) {
 	raw, err := os.ReadFile(filepath.Join(f.Dir, flink.RecordFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return flink.Record{Version: 1}, nil
+		return flink.Record{Version: 1}, false, nil
 	}
 	if err != nil {
-		return flink.Record{}, fmt.Errorf("cannot read the record of the stream: %w", err)
+		return flink.Record{}, false, fmt.Errorf("cannot read the record of the stream: %w", err)
 	}
-	var r flink.Record
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return flink.Record{}, fmt.Errorf("cannot understand %s in the state folder: %w", flink.RecordFile, err)
+		return flink.Record{}, false, fmt.Errorf("cannot understand %s in the state folder: %w", flink.RecordFile, err)
 	}
-	return r, nil
+	return r, true, nil
 }
 
 // Keep a record, whole or not at all.

@@ -43,9 +43,9 @@ func TestComplete(t *testing.T) {
 			want:   []int64{9, 10, 11},
 		},
 		"Revisions": {
-			reason: "A later revision is newer than an earlier one, whatever its numbers are.",
-			files:  map[string][]byte{"checkpoints/r2/job/chk-3": whole(3), "checkpoints/r10/job/chk-2": whole(2)},
-			want:   []int64{3, 2},
+			reason: "A Pipeline that is made again counts its revisions from 1, and Flink counts on from the state that it found.",
+			files:  map[string][]byte{"checkpoints/r7/job/chk-3": whole(3), "checkpoints/r1/job/chk-4": whole(4), "checkpoints/r10/job/chk-2": whole(2)},
+			want:   []int64{2, 3, 4},
 		},
 		"Ignored": {
 			reason:  "The state of a revision that was rolled back does not count.",
@@ -116,22 +116,22 @@ func TestSurplus(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	f := states.Folder{Dir: t.TempDir()}
-	r, err := f.Record()
-	if err != nil || r.Known != nil {
+	r, found, err := f.Record()
+	if err != nil || found || r.Known != nil {
 		t.Fatalf("without a record: %+v, %v", r, err)
 	}
 	r.Known = &flink.Saved{Path: "a", ID: 3}
 	if err := f.Keep(r); err != nil {
 		t.Fatal(err)
 	}
-	again, err := f.Record()
-	if diff := cmp.Diff(r, again); diff != "" || err != nil {
+	again, found, err := f.Record()
+	if diff := cmp.Diff(r, again); diff != "" || !found || err != nil {
 		t.Errorf("(-want +got):\n%s%v", diff, err)
 	}
 	if err := os.WriteFile(filepath.Join(f.Dir, flink.RecordFile), []byte("{half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Record(); err == nil {
+	if _, _, err := f.Record(); err == nil {
 		t.Error("half a record is taken for none")
 	}
 }
