@@ -48,7 +48,7 @@ func KindOf(resource string) (Kind, bool) {
 }
 
 // ResourceOf a composed object. The rule of the plural has one exception among the kinds that are composed. It is empty for what is no
-// kind: a reference is written by whoever may edit the object, and must not name another path of the API server.
+// kind: a reference is written by any user with the right to edit the object, and must not name another path of the API server.
 func ResourceOf(apiVersion, kind string) schema.GroupVersionResource {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || len(validation.IsDNS1035Label(strings.ToLower(kind))) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 ||

@@ -148,8 +148,8 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	last    []byte
-	// patience with a browser that reads nothing.
-	patience time.Duration
+	// timeout with a browser that reads nothing.
+	timeout time.Duration
 }
 
 func newStream(w http.ResponseWriter) *stream {
@@ -159,7 +159,7 @@ func newStream(w http.ResponseWriter) *stream {
 	// The timeout of requests is not for one that lasts.
 	_ = control.SetReadDeadline(time.Time{})
 
-	return &stream{w: w, control: control, patience: write}
+	return &stream{w: w, control: control, timeout: write}
 }
 
 // show a part of the page when it differs from the last one. Else a line that browsers skip finds out whether this one is still there.
@@ -186,7 +186,7 @@ func (s *stream) send(event string, data []byte) error {
 }
 
 func (s *stream) write(data []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(s.patience))
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout))
 	// With HTTP/2 a deadline that passes between two writes would end the stream, too.
 	defer func() { _ = s.control.SetWriteDeadline(time.Time{}) }()
 	if _, err := s.w.Write(data); err != nil {

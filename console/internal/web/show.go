@@ -157,7 +157,7 @@ func (s *Server) object(c *call) error {
 // atOnce is how many composed objects are read at the same time.
 const atOnce = 8
 
-// mostRead of them. Who may edit an object decides what it refers to, and another user's page reads it.
+// mostRead of them. An editor of an object decides what it refers to, and another user's page reads it.
 const mostRead = 300
 
 // composed objects and their state, as far as the user may read them.

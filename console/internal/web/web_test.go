@@ -719,15 +719,15 @@ func TestStreamsOfOneUser(t *testing.T) {
 
 // TestStreamOfHTTP2 lasts longer than a browser may take to read.
 func TestStreamOfHTTP2(t *testing.T) {
-	const patience = 50 * time.Millisecond
+	const timeout = 50 * time.Millisecond
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		out := newStream(w)
-		out.patience = patience
+		out.timeout = timeout
 		for _, part := range []string{"one", "two"} {
 			if err := out.send("part", []byte(part)); err != nil {
 				t.Errorf("%s: %v", part, err)
 			}
-			time.Sleep(4 * patience)
+			time.Sleep(4 * timeout)
 		}
 	}))
 	s.EnableHTTP2 = true
