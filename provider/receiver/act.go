@@ -176,19 +176,33 @@ func (s *Server) patch(ctx context.Context, signal, was *v1alpha1.Signal) error 
 
 func equal(a, b *int32) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-// underTest is the revision of an Algorithm that evidence is gathered about, or empty.
+// candidateSlot is the slot whose revision is under test, or empty. Before evidence is gathered, it is the second slot that is measured.
+func candidateSlot(m *observev1alpha1.MetricsParameters) string {
+	switch {
+	case m == nil:
+		return ""
+	case m.Canary != nil:
+		return m.Canary.Slot
+	case len(m.Slots) > 1:
+		return m.Slots[1]
+	default:
+		return ""
+	}
+}
+
+// underTest is the revision of an Algorithm that gets a share of the requests or waits for it, or empty.
 func (s *Server) underTest(ctx context.Context, namespace, algorithm string) (string, error) {
 	a := &observev1alpha1.Analysis{}
 	if err := s.Cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: algorithm}, a); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	m := a.Spec.ForProvider.Metrics
-	if m == nil || m.Canary == nil {
+	slot := candidateSlot(a.Spec.ForProvider.Metrics)
+	if slot == "" {
 		return "", nil
 	}
 	pods := &corev1.PodList{}
 	if err := s.Cache.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{
-		observev1alpha1.LabelAlgorithm: algorithm, observev1alpha1.LabelSlot: m.Canary.Slot,
+		observev1alpha1.LabelAlgorithm: algorithm, observev1alpha1.LabelSlot: slot,
 	}); err != nil {
 		return "", fmt.Errorf("cannot list the pods of Algorithm %q: %w", algorithm, err)
 	}

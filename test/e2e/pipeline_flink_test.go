@@ -27,7 +27,7 @@ import (
 
 // flinkStream with a double of Flink, which has the command line of Java. It counts numbers: see images/demo-flink.
 func flinkStream(ns, name string, args ...string) *v1alpha1.Pipeline {
-	cpu, memory, storage := resource.MustParse("10m"), resource.MustParse("700Mi"), resource.MustParse("64Mi")
+	cpu, memory, storage := resource.MustParse("10m"), resource.MustParse("1280Mi"), resource.MustParse("64Mi")
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return &v1alpha1.Pipeline{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Pipeline"},
