@@ -37,7 +37,7 @@ type CLI struct {
 	AllowTenantCIDR []string `env:"ALLOW_TENANT_CIDR" help:"Address ranges that URLs of tenants may lead to although they are private, loopback, link-local, metadata or API server addresses."               sep:","`
 	AllowTenantHost []string `env:"ALLOW_TENANT_HOST" help:"Hosts, or *. and the end of hosts, that URLs of tenants may have although they lead to private addresses. {namespace} is the tenant's namespace." sep:","`
 
-	EventsAddress        string `default:":8082"              env:"EVENTS_ADDRESS"                                                                                      help:"Address that receives events for Receivers; empty receives none."`
+	EventsAddress        string `default:":8082"              env:"EVENTS_ADDRESS"                                                        help:"Address that receives events for Receivers; empty receives none."`
 	EventsCertificateDir string `env:"EVENTS_CERTIFICATE_DIR" help:"Folder with tls.crt and tls.key for that address; empty serves HTTP."`
 
 	LeaderElection bool `default:"true" env:"LEADER_ELECTION" help:"Act only while holding a Lease." negatable:""`

@@ -2,7 +2,10 @@
 
 package flink
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // reserved keys of Flink's configuration begin with one of these: what they say decides whether state is found again.
 var reserved = []string{
@@ -22,10 +25,8 @@ var free = []string{
 
 // Reserved reports whether Capstan sets a key of Flink's configuration itself, so that users cannot.
 func Reserved(key string) bool {
-	for _, f := range free {
-		if key == f {
-			return false
-		}
+	if slices.Contains(free, key) {
+		return false
 	}
 	for _, r := range reserved {
 		if strings.HasPrefix(key, r) {

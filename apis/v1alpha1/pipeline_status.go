@@ -131,6 +131,8 @@ type PipelineRun struct {
 
 // PipelineStream is a stream that runs without end.
 type PipelineStream struct {
+	PipelineFlinkStream `json:",inline"`
+
 	// StartedAt is when the program started last.
 	//
 	// +optional
@@ -140,6 +142,4 @@ type PipelineStream struct {
 	//
 	// +optional
 	Restarts int32 `json:"restarts"`
-
-	PipelineFlinkStream `json:",inline"`
 }

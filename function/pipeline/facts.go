@@ -88,7 +88,8 @@ func gather(r compose.Request) (*facts, error) {
 	}
 	if s := f.spec.Schedule; len(f.problems) == 0 && s != nil && !f.spec.Suspend {
 		if schedule, zone, err := validation.Schedule(*s); err == nil {
-			f.nextRun = new(schedule.Next(f.Now.In(zone)).UTC())
+			next := schedule.Next(f.Now.In(zone)).UTC()
+			f.nextRun = &next
 		}
 	}
 	return f, nil
@@ -161,7 +162,8 @@ func moment(text string) *time.Time {
 	if err != nil {
 		return nil
 	}
-	return new(at.UTC())
+	at = at.UTC()
+	return &at
 }
 
 // accepted reports whether the spec can be carried out.

@@ -107,7 +107,7 @@ func TestHistories(t *testing.T) {
 		for name, spec := range map[string]string{"ByID": byIDSpec, "Schedule": cronSpec, "Stream": streamSpec} {
 			t.Run(name+strconv.Itoa(seed), func(t *testing.T) {
 				t.Parallel()
-				randomHistory(t, rand.New(rand.NewPCG(uint64(seed), 22)), spec) //nolint:gosec // A seed, and no secret.
+				randomHistory(t, rand.New(rand.NewPCG(uint64(seed), 22)), spec)
 			})
 		}
 	}
@@ -121,7 +121,7 @@ func randomHistory(t *testing.T, r *rand.Rand, spec string) {
 	happen := events(stream)
 	made := map[string]bool{}
 	var told []string
-	lost := false
+	var lost bool
 	for range 40 {
 		e := happen[r.IntN(len(happen))]
 		told = append(told, e.name)

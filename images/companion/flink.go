@@ -16,17 +16,17 @@ import (
 // flinkCmd is the first process of a pod of a stream.
 type flinkCmd struct {
 	JobManager  jobManagerCmd  `cmd:"" help:"Run the JobManager from the newest complete state, and stop it with a savepoint." name:"jobmanager"`
-	TaskManager taskManagerCmd `cmd:"" help:"Run a TaskManager."                                                              name:"taskmanager"`
+	TaskManager taskManagerCmd `cmd:"" help:"Run a TaskManager."                                                               name:"taskmanager"`
 }
 
 // flinkPod is what both roles need.
 type flinkPod struct {
-	Plan     string  `default:"/capstan/plan/plan.json" help:"File with what the companions of the stream follow." type:"path"`
-	Scratch  string  `default:"/capstan/run"            help:"Folder of the pod for Flink's configuration."        type:"path"`
+	Plan     string  `default:"/capstan/plan/plan.json" help:"File with what the companions of the stream follow."                            type:"path"`
+	Scratch  string  `default:"/capstan/run"            help:"Folder of the pod for Flink's configuration."                                   type:"path"`
 	Host     string  `env:"POD_IP"                      help:"Address of this pod."`
 	Bind     string  `default:"0.0.0.0"                 help:"Address to listen at for other pods."`
 	Loopback string  `default:"127.0.0.1"               help:"Address at which Flink's REST API listens."`
-	Java     string  `env:"FLINK_JAVA"                help:"Java to start Flink with. Default: that below JAVA_HOME, or the first in PATH."`
+	Java     string  `env:"FLINK_JAVA"                  help:"Java to start Flink with. Default: that below JAVA_HOME, or the first in PATH."`
 	Memory   int64   `env:"MEMORY_LIMIT"                help:"Memory of this container in bytes. Default: by its control group."`
 	CPUs     float64 `env:"CPU_REQUEST"                 help:"Processors of this container."`
 }

@@ -56,7 +56,7 @@ var version = "unknown"
 type cli struct {
 	Fetch   fetchCmd   `cmd:"" help:"Download a model onto a volume, unless it is there, and verify it."`
 	Verify  verifyCmd  `cmd:"" help:"Verify a model that is there."`
-	WarmUp  warmUpCmd  `cmd:"" help:"Send requests to a server until it is warm, and report whether it is."       name:"warm-up"`
+	WarmUp  warmUpCmd  `cmd:"" help:"Send requests to a server until it is warm, and report whether it is."          name:"warm-up"`
 	Hold    holdCmd    `cmd:"" help:"Hold requests for an Algorithm that is asleep, and wake it."`
 	Crew    crewCmd    `cmd:"" help:"Run the ranks of a training in this pod, together with those in other pods."`
 	Run     runCmd     `cmd:"" help:"Run the program of a pipeline in this pod, and again by the rules of its plan."`

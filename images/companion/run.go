@@ -16,8 +16,8 @@ import (
 
 // runCmd is the first process of a pod of a pipeline.
 type runCmd struct {
-	Plan  string   `default:"/capstan/plan/plan.json" help:"File with what the pod follows."                                    type:"path"`
-	Index int      `default:"0"                       env:"JOB_COMPLETION_INDEX"                                                help:"Index of this pod."`
+	Plan  string   `default:"/capstan/plan/plan.json" help:"File with what the pod follows."                                     type:"path"`
+	Index int      `default:"0"                       env:"JOB_COMPLETION_INDEX"                                                 help:"Index of this pod."`
 	Job   string   `env:"CAPSTAN_JOB"                 help:"Name of the Job of this pod."`
 	Args  []string `arg:""                            help:"Program and its arguments, or arguments of the program of the plan." optional:""               passthrough:""`
 }

@@ -26,10 +26,10 @@ const terminated = 128 + int(syscall.SIGTERM)
 
 // Options of a run.
 type Options struct {
-	Work   time.Duration `default:"1s" env:"WORK"                                                help:"How long it works."`
+	Work   time.Duration `default:"1s" env:"WORK"                                            help:"How long it works."`
 	Say    string        `env:"SAY"    help:"A line that it writes first."`
 	Exit   int           `env:"EXIT"   help:"Exit code with which it fails before it works."`
-	Until  int           `default:"1"  env:"UNTIL"                                               help:"First attempt that does not fail."`
+	Until  int           `default:"1"  env:"UNTIL"                                           help:"First attempt that does not fail."`
 	Memory int           `env:"MEMORY" help:"MiB of memory that it takes before it works."`
 
 	Run         string `env:"CAPSTAN_RUN"          hidden:""`

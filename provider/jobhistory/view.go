@@ -151,7 +151,7 @@ func (v *view) before(name string) v1alpha1.ObservedJob {
 }
 
 // observed of a Job. What was seen of a pod that is gone stays.
-func (v *view) observed(j *jobView) v1alpha1.ObservedJob {
+func (v *view) observed(j *jobView) v1alpha1.ObservedJob { //nolint:cyclop // A fact after the other.
 	was := v.before(j.job.Name)
 	out := v1alpha1.ObservedJob{Name: j.job.Name, Created: metav1.NewTime(j.job.CreationTimestamp.UTC()), Started: was.Started, Failure: was.Failure}
 	for _, c := range j.job.Spec.Template.Spec.Containers {

@@ -80,7 +80,7 @@ func ended(d time.Duration, code int32, reason string, s *runner.State) func(*co
 		p.Status.Phase, p.Status.Conditions = corev1.PodFailed, nil
 		said := ""
 		if s != nil {
-			raw, _ := json.Marshal(s) //nolint:errchkjson // Numbers, text and times always marshal.
+			raw, _ := json.Marshal(s)
 			said = string(raw)
 		}
 		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{

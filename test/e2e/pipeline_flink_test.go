@@ -94,7 +94,7 @@ func (a *flinkCount) read(ctx context.Context, pod string) {
 	if err != nil {
 		return
 	}
-	defer in.Close() //nolint:errcheck // It was read.
+	defer in.Close()
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		at := strings.Index(lines.Text(), "account ")
 		var n, count int

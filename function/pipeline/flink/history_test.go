@@ -22,13 +22,13 @@ func TestHistories(t *testing.T) {
 		histories = 5
 	}
 	for seed := range histories {
-		history(t, uint64(seed)) //nolint:gosec // It is small.
+		history(t, uint64(seed))
 	}
 }
 
 func history(t *testing.T, seed uint64) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 22)) //nolint:gosec // It is a test.
+	r := rand.New(rand.NewPCG(seed, 22))
 	w := newWorld(t, usualSpec)
 	w.broken["bad-0"], w.broken["bad-1"] = true, true
 	var log []string

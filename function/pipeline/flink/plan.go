@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -196,7 +197,7 @@ func Problems(spec v1alpha1.PipelineSpec) []check.Problem {
 		}
 	}
 	if s := spec.Flink.Scaling; s != nil && s.Max < deref(spec.Flink.TaskManagers) {
-		found = append(found, check.Invalid("spec.flink.scaling.max", fmt.Sprint(s.Max), "is less than spec.flink.taskManagers: raise it, or lower that"))
+		found = append(found, check.Invalid("spec.flink.scaling.max", strconv.Itoa(int(s.Max)), "is less than spec.flink.taskManagers: raise it, or lower that"))
 	}
 	return found
 }

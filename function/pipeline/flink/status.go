@@ -149,7 +149,7 @@ func (p *pass) progressing() xpv2.Condition {
 		return compose.False(v1alpha1.TypeProgressing, xpv2.ConditionReason(p.phase), message)
 	}
 	l, r := p.ledger, p.present()
-	switch p.phase {
+	switch p.phase { //nolint:exhaustive // The others wait for the same.
 	case v1alpha1.PipelineRunning:
 		if why := p.silent(); why != "" {
 			return compose.Unknown(v1alpha1.TypeProgressing, v1alpha1.ReasonCoordinatorSilent,

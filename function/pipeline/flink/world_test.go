@@ -181,7 +181,7 @@ func (w *world) cluster() {
 // start a JobManager from the newest state that is not ignored, as the companion does.
 func (w *world) start(p *contract.Plan, image string) {
 	w.runs, w.image, w.counted = p, image, 0
-	r := &observev1alpha1.FlinkJobObservation{Revision: int32(p.Revision), Phase: string(contract.PhaseStarting)} //nolint:gosec // It is small.
+	r := &observev1alpha1.FlinkJobObservation{Revision: int32(p.Revision), Phase: string(contract.PhaseStarting)}
 	if s := newest(w.folder, p.Ignored); s != nil {
 		w.counted = s.counted
 		r.From = &observev1alpha1.FlinkJobState{Path: "/state", ID: s.id, At: metav1.NewTime(w.now)}
@@ -243,18 +243,18 @@ func encoded(v any) string {
 	return string(raw)
 }
 
-func with(t testing.TB, o compose.Object, more map[string]any) compose.Object {
-	t.Helper()
+func with(tb testing.TB, o compose.Object, more map[string]any) compose.Object {
+	tb.Helper()
 	m := map[string]any{}
 	o = composetest.Object(maps.Clone(o.Map()))
 	delete(o.Map(), "status")
 	for _, part := range []any{o.Map(), more} {
 		raw, err := json.Marshal(part)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := json.Unmarshal(raw, &m); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return composetest.Object(m)

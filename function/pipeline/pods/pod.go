@@ -157,7 +157,7 @@ func backoff(b *v1alpha1.PipelineBackoff) runner.Backoff {
 
 // settings of an engine as arguments, in order.
 func settings(flag string, conf map[string]v1alpha1.PipelineSetting) []string {
-	var args []string
+	args := make([]string, 0, 2*len(conf))
 	for _, name := range slices.Sorted(maps.Keys(conf)) {
 		args = append(args, flag, name+"="+escape(string(conf[name])))
 	}

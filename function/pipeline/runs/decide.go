@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -263,7 +264,7 @@ func (f Facts) more(r Run) (int64, string) {
 	case r.Raises >= f.Raise.Attempts:
 		return 0, fmt.Sprintf("and its memory was raised %d times to %s, which is all that the rule allows", r.Raises, Quantity(had))
 	case memory <= had:
-		return 0, fmt.Sprintf("and its memory is at the most that the rule allows, %s", Quantity(had))
+		return 0, "and its memory is at the most that the rule allows, " + Quantity(had)
 	default:
 		return memory, ""
 	}
@@ -311,7 +312,7 @@ func (d *decision) done(id string) bool {
 }
 
 // stream starts, ends and starts again.
-func (d *decision) stream() {
+func (d *decision) stream() { //nolint:cyclop // The cases of a stream in their order.
 	var last *Run
 	for i := range d.l.Runs {
 		if r := &d.l.Runs[i]; r.Kind == Stream {
@@ -342,7 +343,7 @@ func (d *decision) stream() {
 	}
 	d.l.Starts++
 	d.l.Runs = append(d.l.Runs, Run{
-		ID: fmt.Sprint(d.l.Starts), Job: d.f.Next(d.l.Starts), Kind: Stream, Revision: d.f.Revision, State: Active,
+		ID: strconv.Itoa(int(d.l.Starts)), Job: d.f.Next(d.l.Starts), Kind: Stream, Revision: d.f.Revision, State: Active,
 	})
 }
 

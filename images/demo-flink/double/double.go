@@ -44,7 +44,7 @@ func Main(args []string, out io.Writer) int {
 	defer stop()
 	at := slices.Index(args, "-classpath")
 	if at < 0 || len(args) < at+3 {
-		fmt.Fprintln(out, "want a class path and a main class, as Flink is started")
+		_, _ = fmt.Fprintln(out, "want a class path and a main class, as Flink is started")
 		return 2
 	}
 	main, rest := args[at+2], args[at+3:]
@@ -70,19 +70,19 @@ func Main(args []string, out io.Writer) int {
 	}
 	conf, err := read(filepath.Join(dir, "config.yaml"))
 	if err != nil {
-		fmt.Fprintln(out, err)
+		_, _ = fmt.Fprintln(out, err)
 		return 1
 	}
 	switch {
 	case strings.HasSuffix(main, ".TaskManagerRunner"):
 		return taskManager(ctx, conf, out)
 	case strings.HasSuffix(main, ".StandaloneApplicationClusterEntryPoint") && o.broken:
-		fmt.Fprintln(out, "Caused by: java.lang.ClassNotFoundException: "+class)
+		_, _ = fmt.Fprintln(out, "Caused by: java.lang.ClassNotFoundException: "+class)
 		return 1
 	case strings.HasSuffix(main, ".StandaloneApplicationClusterEntryPoint"):
 		return jobManager(ctx, conf, out, o, job, strings.TrimPrefix(from, scheme))
 	}
-	fmt.Fprintln(out, "Error: Could not find or load main class", main)
+	_, _ = fmt.Fprintln(out, "Error: Could not find or load main class", main)
 	return 1
 }
 
@@ -116,7 +116,7 @@ func taskManager(ctx context.Context, conf map[string]string, out io.Writer) int
 			}
 			continue
 		}
-		fmt.Fprintln(out, "registered at", address)
+		_, _ = fmt.Fprintln(out, "registered at", address)
 		_, _ = fmt.Fprintln(conn, conf["taskmanager.numberOfTaskSlots"])
 		context.AfterFunc(ctx, func() { _ = conn.Close() })
 		_, _ = io.Copy(io.Discard, conn)

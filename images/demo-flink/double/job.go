@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// running is the state of a job all of whose tasks run, as Flink names it.
+const running = "RUNNING"
+
 const (
 	keys = 4
 	// retained is how many checkpoints stay.
@@ -109,7 +112,7 @@ func (j *job) run() {
 		}
 		j.mu.Lock()
 		j.step()
-		if j.state == "RUNNING" && time.Now().After(due) {
+		if j.state == running && time.Now().After(due) {
 			due = time.Now().Add(j.every)
 			j.checkpoint()
 		}
@@ -121,9 +124,9 @@ func (j *job) run() {
 func (j *job) step() {
 	switch {
 	case j.state == "FINISHED":
-	case j.state != "RUNNING" && j.taskManagers > 0:
-		j.state, j.began = "RUNNING", time.Now()
-	case j.state != "RUNNING":
+	case j.state != running && j.taskManagers > 0:
+		j.state, j.began = running, time.Now()
+	case j.state != running:
 	case j.taskManagers == 0:
 		j.fail("org.apache.flink.runtime.jobmaster.JobMasterException: TaskManager with id 1 is no longer reachable.")
 	case j.failing && time.Since(j.began) > 200*time.Millisecond:
@@ -201,7 +204,7 @@ func (j *job) stop(target string) string {
 
 // write a state. The file _metadata comes last, and whole.
 func write(dir string, id int64, s account) error {
-	if err := os.MkdirAll(dir, 0o770); err != nil {
+	if err := os.MkdirAll(dir, 0o770); err != nil { //nolint:gosec // Pods of the group of the volume write there.
 		return err
 	}
 	raw, err := json.Marshal(s)

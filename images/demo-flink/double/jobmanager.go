@@ -22,7 +22,7 @@ const shutdown = 500 * time.Millisecond
 func jobManager(ctx context.Context, conf map[string]string, out io.Writer, o options, id, from string) int {
 	seconds, err := strconv.Atoi(strings.TrimSuffix(conf["execution.checkpointing.interval"], " s"))
 	if err != nil || id == "" {
-		fmt.Fprintln(out, "want a job id, and a time between checkpoints in seconds")
+		_, _ = fmt.Fprintln(out, "want a job id, and a time between checkpoints in seconds")
 		return 1
 	}
 	j := &job{
@@ -30,18 +30,18 @@ func jobManager(ctx context.Context, conf map[string]string, out io.Writer, o op
 		state: "CREATED", slots: map[int]int{}, savepoints: map[string]savepoint{}, done: make(chan struct{}),
 	}
 	if err := j.restore(from); err != nil {
-		fmt.Fprintln(out, err)
+		_, _ = fmt.Fprintln(out, err)
 		return 1
 	}
 	rpc, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(conf["jobmanager.bind-host"], conf["jobmanager.rpc.port"]))
 	if err != nil {
-		fmt.Fprintln(out, err)
+		_, _ = fmt.Fprintln(out, err)
 		return 1
 	}
 	defer rpc.Close() //nolint:errcheck // The program ends.
 	rest, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(conf["rest.bind-address"], conf["rest.bind-port"]))
 	if err != nil {
-		fmt.Fprintln(out, err)
+		_, _ = fmt.Fprintln(out, err)
 		return 1
 	}
 	server := &http.Server{Handler: j.handler(), ReadHeaderTimeout: time.Second}
@@ -73,8 +73,7 @@ func (j *job) accept(listener net.Listener) {
 			}
 			slots, _ := strconv.Atoi(lines.Text())
 			j.with(func() { j.slots[number] = slots; j.taskManagers++ })
-			for lines.Scan() { //nolint:revive // It ends when the connection does.
-			}
+			_, _ = io.Copy(io.Discard, conn)
 			j.with(func() { delete(j.slots, number); j.taskManagers-- })
 		}()
 	}
@@ -95,10 +94,10 @@ type fields = map[string]any
 func (j *job) handler() http.Handler {
 	mux := http.NewServeMux()
 	at := "/jobs/" + j.id
-	answer := func(pattern string, make func(r *http.Request) any) {
+	answer := func(pattern string, respond func(r *http.Request) any) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			j.mu.Lock()
-			body := make(r)
+			body := respond(r)
 			j.mu.Unlock()
 			if body == nil {
 				w.WriteHeader(http.StatusNotFound)
@@ -166,7 +165,7 @@ func (j *job) handler() http.Handler {
 		err := json.NewDecoder(r.Body).Decode(&body)
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		if err != nil || j.state != "RUNNING" {
+		if err != nil || j.state != running {
 			w.WriteHeader(http.StatusConflict)
 			_ = json.NewEncoder(w).Encode(fields{"errors": []string{"the job does not run"}})
 			return

@@ -40,7 +40,7 @@ const (
 type Ask func(ctx context.Context, p *corev1.Pod) ([]byte, error)
 
 // A Refusal is why there is no State to be had. It names no address and nothing that a server said.
-type Refusal struct {
+type Refusal struct { //nolint:errname // It is what the error is.
 	Why string
 
 	// Certain: another request would get the same.

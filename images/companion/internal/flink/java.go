@@ -185,7 +185,7 @@ func (c Config) process(main string, options map[string]string, division memory.
 		[]string{"-classpath", filepath.Join(c.Home, "lib", "*"), main, "--configDir", conf},
 		args,
 	)
-	cmd := exec.Command(c.Java, java...) //nolint:gosec // The image says where its Java is.
+	cmd := exec.Command(c.Java, java...)
 	cmd.Dir = c.Scratch
 	cmd.Env = append(os.Environ(),
 		"FLINK_HOME="+c.Home, "FLINK_CONF_DIR="+conf, "FLINK_LIB_DIR="+filepath.Join(c.Home, "lib"),

@@ -122,7 +122,7 @@ func (m *jobManager) once(ctx context.Context) (time.Duration, error) {
 // find the state to begin with. Without one the stream begins only if there never was any.
 func (m *jobManager) find() (*flink.Saved, error) {
 	for _, dir := range []string{m.Plan.Checkpoints(), m.Plan.Savepoints()} {
-		if err := os.MkdirAll(dir, 0o770); err != nil {
+		if err := os.MkdirAll(dir, 0o770); err != nil { //nolint:gosec // Pods of the group of the volume write there.
 			return nil, fmt.Errorf("cannot write to the state folder: %w", err)
 		}
 	}

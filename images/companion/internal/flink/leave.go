@@ -119,7 +119,7 @@ func (m *jobManager) taken(last error) (*flink.Saved, error) {
 		return saved, nil
 	}
 	if last == nil {
-		last = errors.New("Flink reported a savepoint, and there is no complete one in the state folder")
+		last = errors.New("a savepoint was reported by Flink, and there is no complete one in the state folder")
 	}
 	return nil, last
 }

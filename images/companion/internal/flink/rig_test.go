@@ -51,7 +51,7 @@ func doubled(t *testing.T, plan contract.Plan, args ...string) *rig {
 	}
 	r.home, r.java = t.TempDir(), filepath.Join(t.TempDir(), "java")
 	script := fmt.Sprintf("#!/bin/sh\n%s=java exec %s \"$@\"\n", role, self)
-	if err := os.WriteFile(r.java, []byte(script), 0o700); err != nil { //nolint:gosec // It is a program.
+	if err := os.WriteFile(r.java, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -80,10 +80,10 @@ func companion(run string) int {
 	} else {
 		var words []byte
 		words, err = flink.RunJobManager(ctx, c)
-		fmt.Println("last words:", string(words))
+		_, _ = fmt.Fprintln(os.Stdout, "last words:", string(words))
 	}
 	if err != nil {
-		fmt.Println("error:", err)
+		_, _ = fmt.Fprintln(os.Stdout, "error:", err)
 		return 1
 	}
 	return 0
@@ -220,7 +220,7 @@ func (r *rig) state() *contract.State {
 	if err != nil {
 		return nil
 	}
-	defer res.Body.Close() //nolint:errcheck // It was read.
+	defer res.Body.Close()
 	var s contract.State
 	if err := json.NewDecoder(res.Body).Decode(&s); err != nil {
 		r.t.Error(err)
@@ -247,7 +247,7 @@ func (r *rig) until(what string, within time.Duration, is func(*contract.State) 
 			}
 		}
 		if time.Now().After(limit) {
-			raw, _ := json.Marshal(s)
+			raw, _ := json.Marshal(s) //nolint:errchkjson // It is only shown.
 			r.t.Fatalf("not within %s: %s; the state is %s", within, what, raw)
 		}
 		time.Sleep(50 * time.Millisecond)

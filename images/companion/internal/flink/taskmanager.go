@@ -56,7 +56,7 @@ func RunTaskManager(ctx context.Context, c Config) error {
 			c.Log.Error("the TaskManager ended, and is started again", "code", flinks.code())
 			wait(ctx, again.after(time.Since(flinks.began)))
 			if ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // It was asked to end.
 			}
 		}
 	}

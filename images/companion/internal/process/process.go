@@ -117,8 +117,10 @@ func (p *Process) SignalAll(s syscall.Signal) {
 // PID of a process that was started, or 0.
 func (p *Process) PID() int { return int(p.pid.Load()) }
 
-// Ended is closed when the process has ended, and Closed when no process has its output any more.
-func (p *Process) Ended() <-chan struct{}  { return p.ended }
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Closed is closed when no process has its output any more.
 func (p *Process) Closed() <-chan struct{} { return p.closed }
 
 // Exit of a process that has ended.

@@ -112,7 +112,8 @@ func TestPlace(t *testing.T) {
 		want   map[string]string
 	}{
 		"Scheduled": {
-			"A CronJob puts the minutes at the end of the name.", runner.Plan{Pipeline: "daily-features", Domain: "daily-features.shop.svc"},
+			"A CronJob puts the minutes at the end of the name.",
+			runner.Plan{Pipeline: "daily-features", Domain: "daily-features.shop.svc"},
 			place{job: "daily-features-29394060", host: "daily-features-29394060-2"},
 			map[string]string{
 				runner.EnvRun: "29394060", runner.EnvScheduledAt: "2025-11-20T13:00:00Z",
@@ -120,11 +121,15 @@ func TestPlace(t *testing.T) {
 			},
 		},
 		"MoreMemory": {
-			"Another Job of the same time.", runner.Plan{Pipeline: "daily"}, place{job: "daily-29394060-m1", host: "h"},
+			"Another Job of the same time.",
+			runner.Plan{Pipeline: "daily"},
+			place{job: "daily-29394060-m1", host: "h"},
 			map[string]string{runner.EnvRun: "29394060", runner.EnvScheduledAt: "2025-11-20T13:00:00Z", runner.EnvHost: "h"},
 		},
 		"ByID": {
-			"The plan has the id.", runner.Plan{Pipeline: "daily", Run: "2026-11-20"}, place{job: "daily-run-2026-11-20"},
+			"The plan has the id.",
+			runner.Plan{Pipeline: "daily", Run: "2026-11-20"},
+			place{job: "daily-run-2026-11-20"},
 			map[string]string{runner.EnvRun: "2026-11-20", runner.EnvScheduledAt: ""},
 		},
 		"Other": {"A name of somebody else has no time.", runner.Plan{Pipeline: "daily"}, place{job: "other-1"}, map[string]string{runner.EnvRun: "", runner.EnvScheduledAt: ""}},

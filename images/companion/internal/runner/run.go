@@ -293,7 +293,7 @@ func (r *run) start(p runner.Process, attempt int, line func(string)) *process.P
 		prefix = "[" + p.Name + "] "
 	}
 	out := process.New()
-	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // The program of the user.
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = environment
 	out.Start(r.Keeper, cmd, r.output.Pass(prefix), line, func() {})
 	return out

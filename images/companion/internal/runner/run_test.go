@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -60,7 +59,7 @@ func config(t *testing.T, script string, retry runner.Retry) (Config, *buffer) {
 	return Config{
 		Plan: runner.Plan{Pipeline: "daily", GraceSeconds: 1, Retry: retry, Roles: []runner.Role{{Name: "Program", Main: runner.Process{Name: "program", Args: true}}}},
 		Job:  "daily-run-1", Host: "daily-run-1-0", Args: []string{"sh", "-c", script}, Address: free(t),
-		Out: out, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Memory: process.Memory{Root: group}, Keeper: k,
+		Out: out, Log: slog.New(slog.DiscardHandler), Memory: process.Memory{Root: group}, Keeper: k,
 	}, out
 }
 
@@ -71,12 +70,12 @@ func free(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // It is only for the address.
+	defer l.Close()
 	return l.Addr().String()
 }
 
 // outcome of a run.
-func outcome(t *testing.T, ctx context.Context, c Config) (int, runner.State) { //nolint:revive // The test comes first.
+func outcome(t *testing.T, ctx context.Context, c Config) (int, runner.State) {
 	t.Helper()
 	code, words := Run(ctx, c)
 	var s runner.State
@@ -162,8 +161,10 @@ func TestDriver(t *testing.T) {
 	c, out := config(t, "", quick)
 	c.Plan.Domain = "daily.shop.svc"
 	c.Plan.Roles = []runner.Role{
-		{Name: "Driver", Indexes: []int{0}, Beside: []runner.Process{{Name: "master", Command: []string{"sh", "-c", `echo $$ >> ` + dir + `/master; exec sleep 60`}}},
-			Main: runner.Process{Name: "driver", Command: []string{"sh", "-c", `until [ -s ` + dir + `/master ]; do sleep 0.01; done; (setsid sleep 60 &); echo $0 $1; [ $CAPSTAN_ATTEMPT = 2 ]`, "spark://$(CAPSTAN_LEADER):7077"}, Args: true}},
+		{
+			Name: "Driver", Indexes: []int{0}, Beside: []runner.Process{{Name: "master", Command: []string{"sh", "-c", `echo $$ >> ` + dir + `/master; exec sleep 60`}}},
+			Main: runner.Process{Name: "driver", Command: []string{"sh", "-c", `until [ -s ` + dir + `/master ]; do sleep 0.01; done; (setsid sleep 60 &); echo $0 $1; [ $CAPSTAN_ATTEMPT = 2 ]`, "spark://$(CAPSTAN_LEADER):7077"}, Args: true},
+		},
 		{Name: "Worker", Main: runner.Process{Name: "worker", Command: []string{"true"}}, Serves: true},
 	}
 	c.Args = []string{"features.py"}
@@ -221,6 +222,6 @@ func ask(t *testing.T, address string) (s runner.State, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer res.Body.Close() //nolint:errcheck // It was read.
+	defer res.Body.Close()
 	return s, json.NewDecoder(res.Body).Decode(&s)
 }
