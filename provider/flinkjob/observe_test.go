@@ -152,7 +152,7 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // It ends with the test.
+	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if answers["redirect"] != "" {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
 			return
