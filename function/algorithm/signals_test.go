@@ -5,6 +5,7 @@ package algorithm
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,6 +128,9 @@ func TestSignalAborts(t *testing.T) {
 			st, _ = w.plan().Status.(v1alpha1.AlgorithmStatus)
 			if st.Rollout == nil || st.Rollout.Phase != tc.want {
 				t.Errorf("%s: want phase %s, got %+v", tc.reason, tc.want, st.Rollout)
+			}
+			if aborted := tc.want == v1alpha1.RolloutRollingBack; aborted && !strings.Contains(st.Rollout.Message, "a Signal aborts it") {
+				t.Errorf("the message should name the Signal and no field, got %q", st.Rollout.Message)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func previousGone(f Facts, l Ledger) (transition, bool) {
 func (f Facts) regret(l Ledger) (reason xpv2.ConditionReason, message string, reverted bool) {
 	reason, message = f.fault(l.Slot)
 	if f.aborts(l.Candidate) {
-		reason, message = v1alpha1.ReasonAborted, "spec.rollout.abort names it"
+		reason, message = v1alpha1.ReasonAborted, f.abortedBy(l.Candidate)
 	}
 	return reason, message, f.Target == l.Previous && f.Target != ""
 }

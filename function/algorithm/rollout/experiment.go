@@ -85,7 +85,7 @@ func experimentWithdrawn(f Facts, l Ledger) (transition, bool) {
 	}
 	switch {
 	case f.aborts(l.Candidate):
-		return fail(f, l, v1alpha1.ReasonAborted, "spec.rollout.abort names it"), true
+		return fail(f, l, v1alpha1.ReasonAborted, f.abortedBy(l.Candidate)), true
 	case e == nil && f.Named == "":
 		return ends(v1alpha1.ReasonExperimentRemoved, "spec.experiment was removed")
 	case e == nil:

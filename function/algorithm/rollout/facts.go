@@ -185,6 +185,14 @@ func (f Facts) aborts(revision string) bool {
 	return revision != "" && (f.Requests.Abort == revision || slices.Contains(f.Aborted, revision))
 }
 
+// abortedBy says what requests the end of a candidate that is aborted.
+func (f Facts) abortedBy(revision string) string {
+	if f.Requests.Abort == revision {
+		return "spec.rollout.abort names it"
+	}
+	return "a Signal aborts it"
+}
+
 // paused reports whether rollouts are held on request: what holds them, how that ends, and when it does by itself.
 func (f Facts) paused() (by, remedy string, end timers, ok bool) {
 	switch {

@@ -17,7 +17,7 @@ func withdrawn(f Facts, l Ledger) (transition, bool) {
 	case l.Experiment != nil:
 		return experimentWithdrawn(f, l)
 	case f.aborts(l.Candidate):
-		return fail(f, l, v1alpha1.ReasonAborted, "spec.rollout.abort names it"), true
+		return fail(f, l, v1alpha1.ReasonAborted, f.abortedBy(l.Candidate)), true
 	case f.Target == "" || f.Target == l.Candidate:
 		// What it is made of may be known again in a moment.
 		return transition{}, false
