@@ -11,12 +11,9 @@ package flinkjob
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -37,26 +34,24 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/podask"
+	"github.com/capstan-dev/capstan/provider/internal/seen"
 )
 
 // Setup returns what adds a controller of FlinkJobs to a manager, with a cache of its own for the pods of streams. The guard decides which
 // addresses the provider asks.
 func Setup(guard *outside.Guard) func(ctrl.Manager, controller.Options) error {
 	return func(mgr ctrl.Manager, o controller.Options) error {
-		seen, err := newCache(mgr)
+		pods, err := newCache(mgr)
 		if err != nil {
 			return err
 		}
-		if err := mgr.Add(seen); err != nil {
-			return fmt.Errorf("cannot add the cache of pods: %w", err)
-		}
-		obs := &observer{seen: seen, now: time.Now, phone: podask.NewPhone(newAsker(guard.PodDialer), time.Now), counts: newCounts(mgr.GetClient())}
+		obs := &observer{seen: pods, now: time.Now, phone: podask.NewPhone(newAsker(guard.PodDialer), time.Now), counts: newCounts(mgr.GetClient())}
 		if err := obs.counts.serve(); err != nil {
 			return err
 		}
 		w := &watcher{kube: mgr.GetClient(), log: o.Logger}
 		return kind.Setup(mgr, o, v1alpha1.FlinkJobGroupVersionKind, options(obs), func(b *builder.Builder) {
-			b.WatchesRawSource(source.Kind[client.Object](seen, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.of)))
+			b.WatchesRawSource(source.Kind[client.Object](pods, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.of)))
 			b.Watches(&v1alpha1.FlinkJob{}, obs.forgetful())
 		})
 	}
@@ -72,20 +67,9 @@ func options(obs *observer) []managed.ReconcilerOption {
 	}
 }
 
-// newCache holds the pods of streams. It is a cache beside the one of mgr, which holds other pods.
+// newCache holds the pods of streams.
 func newCache(mgr ctrl.Manager) (cache.Cache, error) {
-	ours, err := labels.NewRequirement(flink.LabelRole, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("cannot select pods: %w", err)
-	}
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), ReaderFailOnMissingInformer: true,
-		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: labels.NewSelector().Add(*ours), Transform: slim}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the cache of pods: %w", err)
-	}
-	return c, nil
+	return seen.New(mgr, seen.Objects{Kind: &corev1.Pod{}, Having: []string{flink.LabelRole}, Slim: slim})
 }
 
 // slim leaves out of a pod what no fact is made of.
