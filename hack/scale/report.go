@@ -53,7 +53,7 @@ type Phase struct {
 	P99   float64 `json:"p99,omitempty"`
 	// Use of each component.
 	Use map[string]Usage `json:"use"`
-	// Requests of Crossplane and the provider to the API server, Writes among them, Top the most frequent.
+	// Requests of Crossplane and the provider to the API server, Writes among them, Top the most frequent of each.
 	Requests map[string]int `json:"requests"`
 	Writes   map[string]int `json:"writes"`
 	Top      []string       `json:"top,omitempty"`

@@ -251,7 +251,7 @@ func (r *run) phase(ctx context.Context, s step) error {
 	counted := r.counter.take()
 	all, _ := counted.of(core, provider)
 	p := Phase{
-		Name: s.name, Ended: s.ends, Seconds: max(end.Sub(begin), 0).Seconds(), Load: machineLoad(), Use: use, Top: counted.top(12), Breaks: breaks,
+		Name: s.name, Ended: s.ends, Seconds: max(end.Sub(begin), 0).Seconds(), Load: machineLoad(), Use: use, Top: slices.Concat(counted.top(core, 15), counted.top(provider, 15)), Breaks: breaks,
 		Requests: map[string]int{}, Writes: map[string]int{},
 		Waits: len(d.all), P50: d.quantile(0.5).Seconds(), P99: d.quantile(0.99).Seconds(),
 	}

@@ -97,8 +97,8 @@ func TestCounter(t *testing.T) {
 	if all, writes := got.of(core, provider); all != 3 || writes != 2 {
 		t.Errorf("want 3 requests, 2 of them writes, got %d and %d", all, writes)
 	}
-	top := []string{"1 core patch services", "1 provider get namespaces"}
-	if diff := cmp.Diff(top, got.top(2)); diff != "" {
+	top := []string{"1 provider get namespaces"}
+	if diff := cmp.Diff(top, got.top(provider, 1)); diff != "" {
 		t.Errorf("top: -want, +got:\n%s", diff)
 	}
 	if n := len(c.take()); n != 0 {
