@@ -44,6 +44,7 @@ type runCmd struct {
 	Idle         time.Duration `default:"5m"                                                                                help:"How long no tenant does anything, while requests are counted."`
 	Timeout      time.Duration `default:"30m"                                                                               help:"The longest that a phase may take."`
 	Late         time.Duration `default:"0"                                                                                 help:"How much later answers of the API server reach core and provider."`
+	CoreMemory   int           `default:"1024"                                                                              help:"MiB of memory that core has; Crossplane's chart gives it 1024."`
 	CoreFlag     []string      `help:"Flags of Crossplane's core, such as --max-reconcile-rate=200."                        sep:"none"`
 	ProviderFlag []string      `help:"Flags of the provider, such as --max-look-rate=400."                                  sep:"none"`
 	Name         string        `default:"capstan-scale"                                                                     help:"Name of the cluster, which is removed before and after."`
@@ -82,8 +83,8 @@ func (c runCmd) Run(ctx context.Context, p *progress.Printer) (err error) {
 	if c.Algorithms < 1 || c.PerNamespace < 1 || c.Rate <= 0 {
 		return errors.New("cannot measure nothing: algorithms, objects of a namespace and their rate must be positive")
 	}
-	if min(c.Databases, c.Buckets, c.Credentials, c.Noisy) < 0 {
-		return errors.New("cannot have fewer than no objects: databases, buckets, credentials and noisy must not be negative")
+	if min(c.Databases, c.Buckets, c.Credentials, c.Noisy) < 0 || c.CoreMemory < 1 {
+		return errors.New("cannot have less than nothing: databases, buckets, credentials and noisy must not be negative, and core needs memory")
 	}
 	root, err := build.Repository()
 	if err != nil {
@@ -96,7 +97,7 @@ func (c runCmd) Run(ctx context.Context, p *progress.Printer) (err error) {
 	if !c.Keep {
 		defer func() { err = errors.Join(err, target.Down(p)) }()
 	}
-	parts := plane{root: root, late: c.Late, s3: c.Buckets > 0, coreFlags: c.CoreFlag, providerFlags: c.ProviderFlag}
+	parts := plane{root: root, late: c.Late, s3: c.Buckets > 0, coreMemory: c.CoreMemory, coreFlags: c.CoreFlag, providerFlags: c.ProviderFlag}
 	b, err := target.UpBare(ctx, p, parts.tools(), func(b cluster.Bare) ([]machine.Component, error) { return parts.components(ctx, b) })
 	if err != nil {
 		return err

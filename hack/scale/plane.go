@@ -51,6 +51,8 @@ type plane struct {
 	late time.Duration
 	// s3 is whether there is an S3 server for Buckets.
 	s3 bool
+	// coreMemory is the memory of core in MiB.
+	coreMemory int
 	// flags of core and provider.
 	coreFlags, providerFlags []string
 }
@@ -89,7 +91,7 @@ func (p plane) components(ctx context.Context, b cluster.Bare) ([]machine.Compon
 		},
 		{
 			Name: core, Path: programs.Path("crossplane", "crossplane"),
-			Env: []string{"KUBECONFIG=" + in("core.kubeconfig"), "GOMEMLIMIT=1024MiB"},
+			Env: []string{"KUBECONFIG=" + in("core.kubeconfig"), fmt.Sprintf("GOMEMLIMIT=%dMiB", p.coreMemory)},
 			Args: append([]string{
 				"core", "start", "--namespace=crossplane-system", "--webhook-enabled=false", "--metrics-port=18080", "--health-probe-port=18081",
 				"--cache-dir=" + in("cache"), "--tls-client-certs-dir=" + in("tls/core"),

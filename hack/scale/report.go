@@ -23,6 +23,8 @@ type Report struct {
 	Noisy int    `json:"noisyAlgorithms,omitempty"`
 	// Late is how much later answers of the API server came.
 	Late string `json:"answersLate,omitempty"`
+	// CoreMemory is the memory of core in MiB.
+	CoreMemory int `json:"coreMemoryMiB"`
 	// CoreFlags and ProviderFlags beyond those that every run has.
 	CoreFlags     []string `json:"coreFlags,omitempty"`
 	ProviderFlags []string `json:"providerFlags,omitempty"`

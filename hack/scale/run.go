@@ -68,7 +68,7 @@ func newRun(ctx context.Context, c runCmd, b cluster.Bare, p *progress.Printer) 
 	r := &run{
 		load: load{client: client}, command: c, fleets: fleets, dir: b.Dir, sampler: newSampler(b.Dir, b.Namespace), counter: counted, progress: p,
 		report: Report{
-			Time: time.Now(), Processors: runtime.NumCPU(), Load: machineLoad(), Noisy: c.Noisy,
+			Time: time.Now(), Processors: runtime.NumCPU(), Load: machineLoad(), Noisy: c.Noisy, CoreMemory: c.CoreMemory,
 			CoreFlags: c.CoreFlag, ProviderFlags: c.ProviderFlag,
 		},
 	}

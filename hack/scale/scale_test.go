@@ -203,7 +203,7 @@ func TestLate(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	r := Report{
-		Processors: 2, Load: 1.5, Made: []Made{{Kind: "Buckets", Count: 3}, {Kind: "Algorithms", Count: 20, Objects: 12}}, Noisy: 5, Late: "100ms",
+		Processors: 2, Load: 1.5, Made: []Made{{Kind: "Buckets", Count: 3}, {Kind: "Algorithms", Count: 20, Objects: 12}}, Noisy: 5, Late: "100ms", CoreMemory: 1024,
 		Phases: []Phase{{
 			Name: idle, Seconds: 60, Waits: 2, P50: 0.5, P99: 1, Load: 2, PerHour: 41.5,
 			Use:      map[string]Usage{core: {CPU: 1, Peak: 100, Starts: 1, Queue: 7, Left: 2}},

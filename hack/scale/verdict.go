@@ -16,8 +16,10 @@ const (
 	goalSlower = 1.1
 )
 
-// limits of memory in MiB that the packages set, or Crossplane's chart.
-func limits() map[string]float64 { return map[string]float64{core: 1024, function: 256, provider: 256} }
+// limits of memory in MiB: core's is the run's, the others are the packages'.
+func (r Report) limits() map[string]float64 {
+	return map[string]float64{core: float64(r.CoreMemory), function: 256, provider: 256}
+}
 
 // verdicts compare what was measured with the goals, one a line. What was not measured has none.
 func (r Report) verdicts() []string {
@@ -39,7 +41,7 @@ func (r Report) verdicts() []string {
 			}
 		}
 		all = append(all, fmt.Sprintf("Most memory of %s: %.0f MiB of a limit of %.0f; started again by itself: %d times. %s",
-			name, peak, limits()[name], starts, met(peak < limits()[name] && starts == 0)))
+			name, peak, r.limits()[name], starts, met(peak < r.limits()[name] && starts == 0)))
 	}
 	return append(all, r.backlog())
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestVerdicts(t *testing.T) {
-	r := Report{Phases: []Phase{
+	r := Report{CoreMemory: 1024, Phases: []Phase{
 		{Name: calm, P50: 1, P99: 2},
 		{Name: beside, P50: 1.05, P99: 2.3},
 		{
