@@ -86,7 +86,7 @@ type fleet struct {
 	kind
 	*observer
 
-	// all of the fleet, without those of a noisy tenant.
+	// all of the fleet. A noisy tenant has others.
 	all []name
 }
 

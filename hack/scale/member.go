@@ -26,7 +26,7 @@ const (
 	labelRole     = "capstan.dev/role"
 )
 
-// Reports of healthy members of PostgreSQL that have nothing to do: nothing is written, so nobody is behind. Patroni writes the first two.
+// Reports of healthy members of PostgreSQL that have nothing to do: nothing is written, so no member is behind. Patroni writes the first two.
 const (
 	leads       = `{"state":"running","role":"primary","version":"4.1.5","xlog_location":50331648,"timeline":1}`
 	follows     = `{"state":"running","role":"replica","version":"4.1.5","xlog_location":50331648,"replication_state":"streaming","timeline":1}`
@@ -35,10 +35,10 @@ const (
 	renewsEvery = 10 * time.Second // Patroni's loop
 )
 
-// zones of the nodes, of which each has one member of a Database.
+// zones of the nodes. Each has one member of a Database.
 func zones() []string { return []string{"a", "b", "c"} }
 
-// nodes that pods are on. Nobody runs them, and nothing takes pods away from them.
+// nodes that pods are on. They have no kubelet, and no controller takes pods away from them.
 func (s *standIn) nodes(ctx context.Context) error {
 	for _, zone := range zones() {
 		n := object("v1", "Node", name{"", "node-" + zone}, map[string]any{
@@ -103,7 +103,7 @@ type member struct {
 	leads          bool
 }
 
-// newMember of a StatefulSet. The first of a Database leads.
+// newMember of a StatefulSet. The first of a Database is the leader.
 func newMember(set *unstructured.Unstructured) (*member, error) {
 	template, found, err := unstructured.NestedMap(set.Object, "spec", "template")
 	if err != nil || !found {
@@ -228,7 +228,7 @@ func (s *standIn) lead(ctx context.Context, m *member) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.led[name{m.set.GetNamespace(), m.scope() + "-leader"}] = true
+	s.locks[name{m.set.GetNamespace(), m.scope() + "-leader"}] = true
 	return nil
 }
 
@@ -236,7 +236,7 @@ func (s *standIn) lead(ctx context.Context, m *member) error {
 func (s *standIn) renewAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
-		all := slices.Collect(maps.Keys(s.led))
+		all := slices.Collect(maps.Keys(s.locks))
 		s.mu.Unlock()
 		begin := time.Now()
 		if len(all) > 0 {
@@ -249,12 +249,12 @@ func (s *standIn) renewAll(ctx context.Context) {
 	}
 }
 
-// renew the lock of a leader. One that is gone led a Database that is deleted; any other failure ends with the next loop.
+// renew the lock of a leader. One that is gone is of a Database that is deleted; any other failure ends with the next loop.
 func (s *standIn) renew(ctx context.Context, n name) {
 	if err := s.annotate(ctx, configs, n, map[string]any{"renewTime": time.Now().UTC().Format(time.RFC3339Nano)}); apierrors.IsNotFound(err) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.led, n)
+		delete(s.locks, n)
 	}
 }
 

@@ -50,11 +50,11 @@ type standIn struct {
 	stores    map[schema.GroupVersionResource]cache.GenericLister
 
 	mu sync.Mutex
-	// led are the leaders that renew their locks: ConfigMaps by namespace and name.
-	led map[name]bool
+	// locks that leaders renew: ConfigMaps by namespace and name.
+	locks map[name]bool
 }
 
-// A task is an object that something is to be done for.
+// A task is an object that a standIn has to work for.
 type task struct {
 	at schema.GroupVersionResource
 	name
@@ -62,7 +62,7 @@ type task struct {
 
 func newStandIn(client dynamic.Interface, authority *pki.Authority, p *progress.Printer) *standIn {
 	return &standIn{
-		client: client, authority: authority, progress: p, led: map[name]bool{}, stores: map[schema.GroupVersionResource]cache.GenericLister{},
+		client: client, authority: authority, progress: p, locks: map[name]bool{}, stores: map[schema.GroupVersionResource]cache.GenericLister{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](100*time.Millisecond, 10*time.Second)),
 	}
 }
@@ -111,7 +111,7 @@ func (s *standIn) work(ctx context.Context) {
 		case err == nil || apierrors.IsNotFound(err):
 			s.queue.Forget(t)
 		case ctx.Err() == nil:
-			// Objects change meanwhile; what fails again and again is told.
+			// Objects change meanwhile; what fails again and again is printed.
 			if s.queue.NumRequeues(t) == 5 {
 				s.progress.Sayf("cannot stand in for what %s %q needs: %v", t.at.Resource, t.key(), err)
 			}
@@ -166,7 +166,7 @@ func (s *standIn) certificate(ctx context.Context, c *unstructured.Unstructured)
 	return s.report(ctx, certificates, c, map[string]any{"conditions": []any{condition("Ready", "Ready", "Certificate is up to date and has not expired", c)}})
 }
 
-// access is paused, and then said to be what its spec asks for. One that is deleted is the provider's again, which lets it go.
+// access is paused, and then said to be what its spec asks for. One that is deleted is the provider's again, which removes it.
 func (s *standIn) access(ctx context.Context, a *unstructured.Unstructured) error {
 	const paused = "crossplane.io/paused"
 	deleted, isPaused := a.GetDeletionTimestamp() != nil, a.GetAnnotations()[paused] == "true"
@@ -198,7 +198,7 @@ func (s *standIn) access(ctx context.Context, a *unstructured.Unstructured) erro
 // manager of the fields that a standIn writes.
 const manager = "capstan-scale"
 
-// apply an object, whatever is there of it.
+// apply an object, also where there is another one.
 func (s *standIn) apply(ctx context.Context, at schema.GroupVersionResource, o *unstructured.Unstructured) error {
 	if _, err := s.client.Resource(at).Namespace(o.GetNamespace()).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
 		return fmt.Errorf("cannot apply %s %q: %w", o.GetKind(), o.GetName(), err)

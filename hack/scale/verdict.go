@@ -10,7 +10,7 @@ import (
 
 // Goals of a run.
 const (
-	// goalPerHour is how many requests a composite resource may cost in an hour in which nobody does anything.
+	// goalPerHour is how many requests a composite resource may cost in an hour in which no tenant does anything.
 	goalPerHour = 42
 	// goalSlower is how many times as long an edit may take beside one tenant who edits all the time.
 	goalSlower = 1.1
