@@ -98,8 +98,8 @@ func (f fleet) object(n name) (*unstructured.Unstructured, error) {
 	}
 	o.SetNamespace(n.namespace)
 	o.SetName(n.name)
-	if _, routed, err := unstructured.NestedMap(o.Object, "spec", "route"); err != nil || !routed {
-		return o, nil //nolint:nilerr // What has no route needs no host.
+	if _, routed, _ := unstructured.NestedMap(o.Object, "spec", "route"); !routed {
+		return o, nil
 	}
 	if err := unstructured.SetNestedField(o.Object, n.name+"."+n.namespace+".example.org", "spec", "route", "host"); err != nil {
 		return nil, fmt.Errorf("cannot give %q a host: %w", n.key(), err)

@@ -95,7 +95,7 @@ spec:
     region: us-east-1
     credentials: {secretRef: {name: s3}}
     caBundle: %q
-`, s3Key, s3Secret, s3Address, authority)
+`, s3Root, s3Root, s3Address, authority)
 }
 
 // definitions of custom resources: Crossplane's, the provider's, and others that Algorithms and Databases are made of.

@@ -40,8 +40,8 @@ const (
 	delayed         = network.ControlPlane + ":6444"
 )
 
-// s3Key and s3Secret open the S3 server.
-const s3Key, s3Secret = "capstan-scale", "capstan-scale-secret"
+// s3Root is the account of the S3 server, and its password. Nothing outside of the machine reaches it.
+const s3Root = "capstan-scale"
 
 // A plane is what runs beside the API server.
 type plane struct {
@@ -107,7 +107,7 @@ func (p plane) components(ctx context.Context, b cluster.Bare) ([]machine.Compon
 	if p.s3 {
 		server := machine.Component{
 			Name: "s3", Path: programs.Path("versitygw", "versitygw"), Ready: s3Address,
-			Env: []string{"ROOT_ACCESS_KEY_ID=" + s3Key, "ROOT_SECRET_ACCESS_KEY=" + s3Secret},
+			Env: []string{"ROOT_ACCESS_KEY_ID=" + s3Root, "ROOT_SECRET_ACCESS_KEY=" + s3Root},
 			Args: []string{
 				"--port=" + s3Address, "--cert=" + in("tls/s3/tls.crt"), "--key=" + in("tls/s3/tls.key"), "--region=us-east-1",
 				"--iam-dir=" + in("s3/accounts"), "--quiet", "posix", "--versioning-dir=" + in("s3/versions"), in("s3/buckets"),

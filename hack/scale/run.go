@@ -83,17 +83,17 @@ func newRun(ctx context.Context, c runCmd, b cluster.Bare, p *progress.Printer) 
 func (c runCmd) fleets(ctx context.Context, client dynamic.Interface) ([]fleet, error) {
 	var all []fleet
 	for _, f := range []struct {
-		kind
-		n int
+		kind kind
+		n    int
 	}{{kindCredential(), c.Credentials}, {kindBucket(), c.Buckets}, {kindDatabase(), c.Databases}, {kindAlgorithm(), c.Algorithms}} {
 		if f.n == 0 {
 			continue
 		}
-		o, err := follow(ctx, client, f.at)
+		o, err := follow(ctx, client, f.kind.at)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, fleet{kind: f.kind, observer: o, all: names("tenant", f.prefix, f.n, c.PerNamespace)})
+		all = append(all, fleet{kind: f.kind, observer: o, all: names("tenant", f.kind.prefix, f.n, c.PerNamespace)})
 	}
 	return all, nil
 }
@@ -128,7 +128,7 @@ func (r *run) steps() []step {
 	algorithms := r.fleets[len(r.fleets)-1]
 	noisy := names("noisy", algorithms.prefix, r.command.Noisy, max(r.command.Noisy, 1))
 	sample := algorithms.all[:min(len(algorithms.all), 100)]
-	var all []step
+	all := make([]step, 0, len(r.fleets)+8)
 	for i, f := range r.fleets {
 		made := f.all
 		if i == len(r.fleets)-1 {

@@ -56,8 +56,9 @@ type standIn struct {
 
 // A task is an object that a standIn has to work for.
 type task struct {
-	at schema.GroupVersionResource
 	name
+
+	at schema.GroupVersionResource
 }
 
 func newStandIn(client dynamic.Interface, authority *pki.Authority, p *progress.Printer) *standIn {
@@ -81,7 +82,7 @@ func (s *standIn) start(ctx context.Context) error {
 		s.stores[at] = informer.Lister()
 		add := func(o any) {
 			if u, ok := o.(*unstructured.Unstructured); ok {
-				s.queue.Add(task{at, name{u.GetNamespace(), u.GetName()}})
+				s.queue.Add(task{name{u.GetNamespace(), u.GetName()}, at})
 			}
 		}
 		if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}); err != nil {
@@ -144,7 +145,7 @@ func (s *standIn) do(ctx context.Context, t task) error {
 
 // certificate as cert-manager issues it: the Secret, and then the condition.
 func (s *standIn) certificate(ctx context.Context, c *unstructured.Unstructured) error {
-	if c.GetDeletionTimestamp() != nil || isTrue(c, "Ready") {
+	if c.GetDeletionTimestamp() != nil || isReady(c) {
 		return nil
 	}
 	hosts, _, _ := unstructured.NestedStringSlice(c.Object, "spec", "dnsNames")
@@ -163,7 +164,7 @@ func (s *standIn) certificate(ctx context.Context, c *unstructured.Unstructured)
 	})); err != nil {
 		return err
 	}
-	return s.report(ctx, certificates, c, map[string]any{"conditions": []any{condition("Ready", "Ready", "Certificate is up to date and has not expired", c)}})
+	return s.report(ctx, certificates, c, map[string]any{"conditions": []any{ready("Ready", "Certificate is up to date and has not expired", c)}})
 }
 
 // access is paused, and then said to be what its spec asks for. One that is deleted is the provider's again, which removes it.
@@ -187,11 +188,11 @@ func (s *standIn) access(ctx context.Context, a *unstructured.Unstructured) erro
 		}
 	}
 	was, _, _ := unstructured.NestedSlice(a.Object, "status", "atProvider", "logins")
-	if deleted || isTrue(a, "Ready") && len(was) == len(told) {
+	if deleted || isReady(a) && len(was) == len(told) {
 		return nil
 	}
 	return s.report(ctx, accesses, a, map[string]any{
-		"atProvider": map[string]any{"logins": told}, "conditions": []any{condition("Ready", "Available", "", a)},
+		"atProvider": map[string]any{"logins": told}, "conditions": []any{ready("Available", "", a)},
 	})
 }
 
@@ -237,10 +238,10 @@ func object(apiVersion, kind string, n name, content map[string]any) *unstructur
 	return o
 }
 
-// condition that is true for the spec of an object. An empty message is left out.
-func condition(kind, reason, message string, of *unstructured.Unstructured) map[string]any {
+// ready is a condition that is true for the spec of an object. An empty message is left out.
+func ready(reason, message string, of *unstructured.Unstructured) map[string]any {
 	c := map[string]any{
-		"type": kind, "status": "True", "reason": reason, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": of.GetGeneration(),
+		"type": "Ready", "status": "True", "reason": reason, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": of.GetGeneration(),
 	}
 	if message != "" {
 		c["message"] = message
@@ -248,13 +249,13 @@ func condition(kind, reason, message string, of *unstructured.Unstructured) map[
 	return c
 }
 
-// isTrue reports whether a condition is true of the newest spec.
-func isTrue(o *unstructured.Unstructured, kind string) bool {
+// isReady reports whether an object is Ready with its newest spec.
+func isReady(o *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range conditions {
 		m, _ := c.(map[string]any)
 		generation, _, _ := unstructured.NestedInt64(m, "observedGeneration")
-		if m["type"] == kind {
+		if m["type"] == "Ready" {
 			return m["status"] == "True" && generation == o.GetGeneration()
 		}
 	}

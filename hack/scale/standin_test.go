@@ -67,7 +67,7 @@ func TestMember(t *testing.T) {
 	}
 }
 
-func TestIsTrue(t *testing.T) {
+func TestIsReady(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status     string
 		generation int64
@@ -82,7 +82,7 @@ func TestIsTrue(t *testing.T) {
 			map[string]any{"type": "Ready", "status": tc.status, "observedGeneration": tc.generation},
 		}}}}
 		u.SetGeneration(2)
-		if got := isTrue(u, "Ready"); got != tc.want {
+		if got := isReady(u); got != tc.want {
 			t.Errorf("%s: a condition is true of the newest spec only: want %t, got %t", name, tc.want, got)
 		}
 	}

@@ -23,7 +23,7 @@ func (r Report) limits() map[string]float64 {
 
 // verdicts compare what was measured with the goals, one a line. What was not measured has none.
 func (r Report) verdicts() []string {
-	var all []string
+	all := make([]string, 0, 6)
 	if p := r.named(idle); p != nil {
 		all = append(all, fmt.Sprintf("Requests for each composite resource in an idle hour: %.1f; goal: at most %d. %s", p.PerHour, goalPerHour, met(p.PerHour <= goalPerHour)))
 	}

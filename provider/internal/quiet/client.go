@@ -44,7 +44,7 @@ func (w *whole) Update(ctx context.Context, o client.Object, opts ...client.Upda
 	if known(ctx, w.Client, o) {
 		return nil
 	}
-	return w.Client.Update(ctx, o, opts...) //nolint:wrapcheck // It stands in for the client.
+	return w.Client.Update(ctx, o, opts...)
 }
 
 // Status is a writer of statuses that leaves out updates that would change nothing.
