@@ -3,8 +3,12 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,6 +88,36 @@ func TestIsReady(t *testing.T) {
 		u.SetGeneration(2)
 		if got := isReady(u); got != tc.want {
 			t.Errorf("%s: a condition is true of the newest spec only: want %t, got %t", name, tc.want, got)
+		}
+	}
+}
+
+// TestOutside has the certificates of the authority arrive whole, and the S3 server be there only for Buckets.
+func TestOutside(t *testing.T) {
+	const authority = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+	for _, s3 := range []bool{false, true} {
+		p := plane{s3: s3}
+		bundles := map[string]string{}
+		for all := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(p.outside([]byte(authority))), 4096); ; {
+			u := &unstructured.Unstructured{}
+			if err := all.Decode(&u.Object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if u.GetKind() == "ClusterProviderConfig" {
+				bundles[u.GetName()], _, _ = unstructured.NestedString(u.Object, "spec", "s3", "caBundle")
+			}
+		}
+		want := map[string]string{"prometheus": ""}
+		if s3 {
+			want["s3"] = authority
+		}
+		if diff := cmp.Diff(want, bundles); diff != "" {
+			t.Errorf("with an S3 server %t: -want, +got:\n%s", s3, diff)
+		}
+		if got := slices.Contains(p.tools(), "versitygw"); got != s3 {
+			t.Errorf("with an S3 server %t: got its program %t", s3, got)
 		}
 	}
 }
