@@ -141,7 +141,7 @@ func stripDatabase(ctx context.Context, database string) error {
 		return err
 	}
 	defer managed.Close(ctx, conn)
-	// There may be many columns, and nobody waits for a lock.
+	// There may be many columns, and no other session waits for a lock.
 	_, err = conn.Exec(ctx, "set statement_timeout = 0; "+stripCatalog)
 	return err
 }
