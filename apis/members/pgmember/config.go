@@ -154,6 +154,22 @@ type Source struct {
 	Encrypted bool `json:"encrypted,omitempty"`
 	// Processes of pgBackRest at a time. Default: 2.
 	Processes int64 `json:"processes,omitempty"`
+	// Mask is what is changed in the restored data before any client can connect. Nil: nothing.
+	Mask *Mask `json:"mask,omitempty"`
+}
+
+// Mask is what is changed in restored data.
+type Mask struct {
+	// Statements in the order in which they run.
+	Statements []Statement `json:"statements"`
+	// Preload names the libraries that the members' server loads at its start.
+	Preload []string `json:"preload,omitempty"`
+}
+
+// A Statement of SQL, run as the owner of a database.
+type Statement struct {
+	Database string `json:"database"`
+	SQL      string `json:"sql"`
 }
 
 // Verify says how backups are verified.

@@ -50,9 +50,8 @@ func (e *existingBackups) checkRestore(from pgmember.Source, message string) err
 		return err
 	}
 	// Patroni keeps what it could not begin with.
-	failed := pgmember.FolderData + ".failed"
-	if _, err := os.Stat(failed); err == nil {
-		if err := os.RemoveAll(failed); err != nil {
+	if _, err := os.Stat(layout.Failed); err == nil {
+		if err := os.RemoveAll(layout.Failed); err != nil {
 			return fmt.Errorf("cannot remove what is left of a restore: %w", err)
 		}
 		if err := os.Remove(layout.Restored); err == nil {
