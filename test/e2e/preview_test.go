@@ -101,12 +101,17 @@ func ofPreview(ctx context.Context, ns, name string) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			if o.GetName() == name || strings.HasPrefix(o.GetName(), name+"-") || strings.HasPrefix(o.GetName(), "data-"+name+"-") || strings.HasPrefix(o.GetName(), name+".") {
+			if ofName(o.GetName(), name) {
 				found = append(found, fmt.Sprintf("%T %s", i, o.GetName()))
 			}
 		}
 	}
 	return found, nil
+}
+
+// ofName reports whether the name of an object begins with that of a Preview.
+func ofName(object, preview string) bool {
+	return object == preview || strings.HasPrefix(object, preview+"-") || strings.HasPrefix(object, "data-"+preview+"-") || strings.HasPrefix(object, preview+".")
 }
 
 // nothingOf fails until nothing of a Preview exists.
@@ -145,13 +150,42 @@ func backupObjects(t *testing.T, d *v1alpha1.Database) map[string]string {
 	return objects
 }
 
+// apart lists what is in a namespace beside what Previews with a prefix have, each with its uid. Pods and what ends by itself are left out.
+func apart(t *testing.T, ns, prefix string) map[string]types.UID {
+	t.Helper()
+	lists := []client.ObjectList{
+		&v1alpha1.AlgorithmList{}, &v1alpha1.DatabaseList{}, &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PersistentVolumeClaimList{},
+		&corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}, &credentialsv1alpha1.CredentialList{}, &storagev1alpha1.BucketList{},
+	}
+	all := map[string]types.UID{}
+	for _, l := range lists {
+		if err := kube.List(t.Context(), l, client.InNamespace(ns)); err != nil {
+			t.Fatal(err)
+		}
+		items, err := meta.ExtractList(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range items {
+			o, err := meta.Accessor(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(o.GetName(), prefix) && !strings.HasPrefix(o.GetName(), "data-"+prefix) {
+				all[fmt.Sprintf("%T %s", i, o.GetName())] = o.GetUID()
+			}
+		}
+	}
+	return all
+}
+
 // TestPreviewOfBoth makes a copy of an Algorithm and of a Database with its data, reaches it under its own address, and lets its time pass while
 // Crossplane does not run: nothing is left but the record, and the originals are as they were. What is not the preview's is never taken
-// over or deleted.
+// over or deleted. The data is masked as the owner of the original demands, and a mask that fails hands nothing out.
 func TestPreviewOfBoth(t *testing.T) {
 	ns := namespace(t)
 	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
-		d.Annotations = map[string]string{v1alpha1.AnnotationPreviews: v1alpha1.PreviewsAllowed}
+		d.Annotations = map[string]string{v1alpha1.AnnotationPreviews: v1alpha1.PreviewsAllowed, v1alpha1.AnnotationPreviewsMask: "orders-mask"}
 		d.Spec.Replicas = 1
 		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "auditor", Access: v1alpha1.ConsumerReadOnly}}
 		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
@@ -169,11 +203,22 @@ func TestPreviewOfBoth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, c := range []*corev1.ConfigMap{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "orders-mask"}, Data: map[string]string{
+			v1alpha1.KeyMask: `[{database: orders_db, sql: "update ledger set owner = 'person ' || id"}]`,
+		}},
+		// The label alone makes nothing the Preview's.
+		{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "notes", Labels: map[string]string{v1alpha1.LabelPreview: "pr-1"}}},
+	} {
+		if err := apply(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		if t.Failed() {
-			for _, name := range []string{"pr-1", "pr-2", "taken"} {
+			for _, name := range []string{"pr-1", "pr-2", "pr-3", "taken"} {
 				t.Log(previewed(ns, name, func(v1alpha1.PreviewStatus) bool { return false })(ctx))
 			}
 			c := d.DeepCopy()
@@ -185,11 +230,13 @@ func TestPreviewOfBoth(t *testing.T) {
 	createDatabase(t, d)
 	first := nextBackup(t, d, "")
 	app := psql(t, d, "app")
-	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
+	app.must(t, `create table ledger (id int primary key, owner text); insert into ledger select g, 'jane ' || g from generate_series(1, 50) g`)
 	// The rows are in the next backup, which waits for its archive.
 	patchBackup(t, d, `{"now":"with-rows"}`)
 	nextBackup(t, d, first)
 	before := backupObjects(t, d)
+
+	originals := apart(t, ns, "pr-")
 
 	// What is refused changes nothing.
 	none := v1alpha1.PreviewSpec{Algorithm: &v1alpha1.PreviewAlgorithm{Of: "plain"}}
@@ -208,9 +255,14 @@ func TestPreviewOfBoth(t *testing.T) {
 		Algorithm: &v1alpha1.PreviewAlgorithm{Of: "shop", Host: host, Env: []v1alpha1.EnvVar{{Name: "PULL_REQUEST", Value: "1"}}},
 		Database:  &v1alpha1.PreviewDatabase{Of: d.Name, Data: v1alpha1.PreviewLatest},
 	}
+	unmasked := v1alpha1.PreviewSpec{TTL: spec.TTL, Database: &v1alpha1.PreviewDatabase{
+		Of: d.Name, Data: v1alpha1.PreviewLatest, Mask: &v1alpha1.PreviewMask{Statements: []v1alpha1.MaskStatement{{Database: "orders_db", SQL: "update nothing set id = 1"}}},
+	}}
 	start := time.Now()
-	if err := apply(t.Context(), preview(ns, "pr-1", spec)); err != nil {
-		t.Fatal(err)
+	for _, p := range []*v1alpha1.Preview{preview(ns, "pr-1", spec), preview(ns, "pr-3", unmasked)} {
+		if err := apply(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
 	}
 	within(t, copying, "the Preview is ready", inPhase(ns, "pr-1", v1alpha1.PreviewReady))
 	t.Logf("the Preview is ready after %s", time.Since(start).Round(time.Second))
@@ -224,11 +276,19 @@ func TestPreviewOfBoth(t *testing.T) {
 	if got := inCopy.must(t, `select count(*) from ledger`); got != "50" {
 		t.Errorf("the copy has %s rows, want 50", got)
 	}
+	if got := inCopy.must(t, `select count(*) from ledger where owner like '%jane%'`); got != "0" {
+		t.Errorf("the copy has %s rows that are not masked, want 0", got)
+	}
 	inCopy.must(t, `insert into ledger values (1000)`)
-	if got := app.must(t, `select count(*) from ledger`); got != "50" {
-		t.Errorf("the original has %s rows, want 50", got)
+	if got := app.must(t, `select count(*) from ledger where owner like 'jane%'`); got != "50" {
+		t.Errorf("the original has %s rows as they were, want 50", got)
 	}
 	inCopy.end(t)
+	within(t, copying, "a mask that fails is reported with its statement", previewSays(ns, "pr-3", v1alpha1.TypePreviewReady, v1alpha1.ReasonCopyNotReady,
+		"statement 2 of 2", `relation \"nothing\" does not exist`))
+	within(t, timeout, "its consumers cannot log in", previewed(ns, "pr-3", func(st v1alpha1.PreviewStatus) bool {
+		return !slices.ContainsFunc(st.ConnectionSecrets, func(s v1alpha1.PreviewSecret) bool { return s.Ready })
+	}))
 	if len(copied.Spec.Consumers) != 1 || copied.Spec.Consumers[0].Name != "app" {
 		t.Errorf("the copy has consumers %v, want the one that its Algorithm uses", copied.Spec.Consumers)
 	}
@@ -238,17 +298,23 @@ func TestPreviewOfBoth(t *testing.T) {
 	}
 
 	// Its time passes while Crossplane does not run: nothing but the time decides.
-	for _, name := range []string{"pr-2", "taken"} {
+	for _, name := range []string{"pr-2", "pr-3", "taken"} {
 		if err := kube.Delete(t.Context(), preview(ns, name, none)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	patchPreview(t, ns, "pr-1", `{"ttl":null,"expiresAt":%q}`, time.Now().Add(20*time.Second).UTC().Format(time.RFC3339))
+	within(t, 2*timeout, "nothing is left of the Preview that failed", nothingOf(ns, "pr-3"))
+	end := time.Now().Add(2 * time.Minute)
+	patchPreview(t, ns, "pr-1", `{"ttl":null,"expiresAt":%q}`, end.UTC().Format(time.RFC3339))
 	eventually(t, "the new time is in the status", previewed(ns, "pr-1", func(st v1alpha1.PreviewStatus) bool {
-		return st.ExpiresAt != nil && time.Until(st.ExpiresAt.Time) < time.Minute
+		return st.ExpiresAt != nil && time.Until(st.ExpiresAt.Time) < 3*time.Minute
 	}))
 	again := stopCapstan(t)
-	time.Sleep(30 * time.Second)
+	if time.Now().After(end) {
+		again()
+		t.Fatal("Capstan was to be stopped before the time was up")
+	}
+	time.Sleep(time.Until(end.Add(10 * time.Second)))
 	if left, err := ofPreview(t.Context(), ns, "pr-1"); err != nil || len(left) == 0 {
 		t.Errorf("without Crossplane nothing should be removed, got %v, %v", left, err)
 	}
@@ -265,9 +331,14 @@ func TestPreviewOfBoth(t *testing.T) {
 		t.Errorf("objects of the backups were changed: %v", before)
 	}
 	for key := range after {
-		if strings.Contains(key, "pr-1") {
-			t.Errorf("object %s is the preview's", key)
+		if strings.Contains(key, "pr-") {
+			t.Errorf("object %s is a preview's", key)
 		}
+	}
+	now := apart(t, ns, "pr-")
+	maps.DeleteFunc(originals, func(name string, uid types.UID) bool { return now[name] == uid })
+	if len(originals) > 0 {
+		t.Errorf("what is not the preview's was removed or made again: %v", slices.Sorted(maps.Keys(originals)))
 	}
 	if got := app.must(t, `select count(*) from ledger`); got != "50" {
 		t.Errorf("the original has %s rows, want 50", got)
