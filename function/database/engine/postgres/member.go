@@ -17,6 +17,9 @@ func memberFile(m engine.Member) string {
 		From: sourceFile(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade), Replicators: m.Replicators,
 		Reinitialize: m.Reinitialize, Fence: m.Fence, Import: importFile(m.Import), TakeOver: (*pgmember.TakeOver)(m.TakeOver),
 	}
+	if c.From != nil && c.From.Mask != nil {
+		c.Version = pgmember.MaskVersion
+	}
 	for _, s := range m.Slots {
 		c.Slots = append(c.Slots, pgmember.Slot(s))
 	}
