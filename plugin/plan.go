@@ -50,7 +50,7 @@ func (p *plugin) plan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "plan -f FILE", Short: "Show what a manifest will become, to its end: what comes, changes, restarts and goes, in stages",
 		Long: "Show what a manifest of an Algorithm, a Database or another kind of Capstan will become, and change nothing.\n\n" +
-			"The planner is part of this program. It goes on, taking what was composed as made and ready, until nothing changes. The end of the\n" +
+			"The planner is part of this program. It continues, taking what was composed as made and ready, until nothing changes. The end of the\n" +
 			"output has what that assumes. Of an object that exists on the cluster it shows the edit; --offline looks at no cluster. Other\n" +
 			"objects in the file, such as an EnvironmentConfig or what a Preview copies, count instead of the cluster's. Exit code 1: the spec is not accepted.",
 		Example: "  kubectl capstan plan -f database.yaml\n  kubectl kustomize overlays/prod | kubectl capstan plan -f - --offline",

@@ -41,7 +41,7 @@ type Planner struct {
 func Of(r release.Release) map[schema.GroupKind]Planner {
 	return map[schema.GroupKind]Planner{
 		apisv1alpha1.AlgorithmGroupVersionKind.GroupKind(): {Plan: algorithm.Plan, Remembers: algorithmnames.Service, Optional: map[string]schema.GroupVersionKind{
-			"analysis": observev1alpha1.AnalysisGroupVersionKind,
+			"analysis":       observev1alpha1.AnalysisGroupVersionKind,
 			"autoscaler":     observev1alpha1.AutoscalerGroupVersionKind,
 			"hook":           observev1alpha1.HookGroupVersionKind,
 			"modelversion":   registryv1alpha1.ModelVersionGroupVersionKind,
@@ -49,14 +49,14 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 			"httproute":      algorithm.RouteGVK,
 			"grpcroute":      algorithm.GRPCRouteGVK,
 			"claimtemplate":  algorithm.ClaimTemplateGVK,
-			"servicemonitor":  algorithm.ServiceMonitorGVK,
-			"prometheusrule":    algorithm.PrometheusRuleGVK,
+			"servicemonitor": algorithm.ServiceMonitorGVK,
+			"prometheusrule": algorithm.PrometheusRuleGVK,
 		}},
 		apisv1alpha1.DatabaseGroupVersionKind.GroupKind(): {Plan: database.Planner(r), Remembers: names.AccessCredential, Optional: map[string]schema.GroupVersionKind{
-			"certificate":   names.CertificateGVK,
-			"issuer":        names.IssuerGVK,
+			"certificate":    names.CertificateGVK,
+			"issuer":         names.IssuerGVK,
 			"servicemonitor": names.ServiceMonitorGVK,
-			"prometheusrule":   names.PrometheusRuleGVK,
+			"prometheusrule": names.PrometheusRuleGVK,
 		}},
 		apisv1alpha1.ExperimentGroupVersionKind.GroupKind(): {Plan: experiment.Plan},
 		apisv1alpha1.PreviewGroupVersionKind.GroupKind():    {Plan: preview.Plan, Remembers: preview.Algorithm},
@@ -73,4 +73,3 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 		}},
 	}
 }
-

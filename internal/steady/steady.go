@@ -18,7 +18,7 @@ import (
 const (
 	// mostPasses is how many passes are made at most.
 	mostPasses = 100
-	// tick is how far the time goes on when nothing changes and the composite resource waits, and mostTicks how often in a row.
+	// tick is by how much the time continues when nothing changes and the composite resource waits, and mostTicks how often in a row.
 	tick      = time.Minute
 	mostTicks = 12
 )
@@ -97,16 +97,16 @@ func Edit(live, manifest map[string]any, objects map[string]map[string]any, now 
 	return before, World{Now: now, XR: xr, Objects: objects}
 }
 
-// Run passes until nothing changes. The objects of the desired state before are those of a pass over the world before an edit; nil for a new
-// composite resource.
+// Run passes until nothing changes. The objects desired before are what a pass over the world before an edit answers; nil for a
+// new composite resource.
 func Run(ctx context.Context, w World, before map[string]map[string]any, pass Pass) (Result, error) {
 	r, begin, ticks := Result{}, w.Now, 0
 	desired := maps.Clone(before)
 	w.Objects = maps.Clone(w.Objects)
-	told := map[string]float64{}
+	generations := map[string]float64{}
 	for name, o := range w.Objects {
 		if o["status"] != nil {
-			told[name] = number(at(o, "metadata", "generation"))
+			generations[name] = number(at(o, "metadata", "generation"))
 		}
 	}
 	for range mostPasses {
@@ -119,7 +119,7 @@ func Run(ctx context.Context, w World, before map[string]map[string]any, pass Pa
 		changed := !st.empty() || !same(a.Status, w.XR["status"])
 		desired = a.Objects
 		w.XR = with(w.XR, a.Status, a.Objects)
-		if react(&w, told) {
+		if react(&w, generations) {
 			changed = true
 		}
 		if !st.empty() {

@@ -39,8 +39,8 @@ var table = map[string]ready{
 	"Credential":            {assumes: "Credential: the provider makes its Secret.", status: credential},
 	"Access":                {assumes: "Access: the provider reaches the leader, and makes databases and logins.", status: access, others: true},
 	"Bucket":                {assumes: "Bucket: the storage service makes it, and its Secret opens it.", status: nothing},
-	"VolumeClaim":           {assumes: "VolumeClaim: storage grants every volume the size that is asked for.", status: volumes},
-	"Topology":              {assumes: "Topology: members find one another, the first one leads, the others follow without lag, and each is in a zone and on a node of its own.", status: topology, others: true},
+	"VolumeClaim":           {assumes: "VolumeClaim: storage grants every volume the requested size.", status: volumes},
+	"Topology":              {assumes: "Topology: members find one another, the first one is the leader, the others follow without lag, and each is in a zone and on a node of its own.", status: topology, others: true},
 	"Analysis":              {assumes: "Analysis: no pod has a problem. Evidence is not simulated: a rollout that needs some ends here where it waits for it.", status: nothing},
 	"Autoscaler":            {assumes: "Autoscaler: it is applied, and asks for no other number of replicas.", status: nothing},
 	"Hook":                  {assumes: "Hook: the provider knows it. It is not called.", status: nothing},
@@ -50,18 +50,19 @@ var table = map[string]ready{
 	"Database":              {assumes: "Database: it becomes ready, as a plan of its own would show.", status: nothing},
 }
 
-// react to what is composed, and report whether anything is another than before. Told are the generations that the status of objects is about.
-func react(w *World, told map[string]float64) bool {
+// react to what is composed, and report whether anything is another than before. The generations are what the status of each object
+// is about.
+func react(w *World, generations map[string]float64) bool {
 	changed := false
 	for _, others := range []bool{false, true} {
 		for _, name := range slices.Sorted(maps.Keys(w.Objects)) {
 			o := w.Objects[name]
 			k, known := table[fmt.Sprint(o["kind"])]
 			generation := number(at(o, "metadata", "generation"))
-			if !known || k.others != others || !others && told[name] == generation {
+			if !known || k.others != others || !others && generations[name] == generation {
 				continue
 			}
-			told[name] = generation
+			generations[name] = generation
 			status := k.status(w, name, o)
 			if status == nil || same(status, o["status"]) {
 				continue
@@ -165,7 +166,7 @@ func credential(_ *World, _ string, o map[string]any) map[string]any {
 	return made(o, reports)
 }
 
-// access has its logins once a member leads.
+// access has its logins once there is a leader.
 func access(w *World, _ string, o map[string]any) map[string]any {
 	if !slices.ContainsFunc(slices.Collect(maps.Values(w.Objects)), func(t map[string]any) bool {
 		leader, _ := at(t, "status", "atProvider", "leader").(string)

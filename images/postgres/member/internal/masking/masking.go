@@ -45,8 +45,8 @@ type Job struct {
 	Log          *slog.Logger
 }
 
-// Run the job. Afterwards no server runs, and the data is whole. What PostgreSQL was told to recover to is not in the data any more,
-// because it has.
+// Run the job. Afterwards no server runs, and the data is whole. The data no longer says what to recover to, because
+// PostgreSQL has done that.
 func (j Job) Run(ctx context.Context) error {
 	if err := durable.Folders(j.Folder); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (j Job) mask(ctx context.Context, s *offline.Server) error {
 	}
 	for i, st := range j.Mask.Statements {
 		if err := run(ctx, s, st); err != nil {
-			return fmt.Errorf("statement %d of %d that mask the copy, in database %q: %w; nobody can connect to the copy. Correct the statement, "+
+			return fmt.Errorf("statement %d of %d that mask the copy, in database %q: %w; no client can connect to the copy. Correct the statement, "+
 				"and make the copy again under another name, because data is copied once", i+1, len(j.Mask.Statements), st.Database, err)
 		}
 	}

@@ -51,7 +51,7 @@ func (u *Unusable) Error() string { return u.Message }
 
 // A Server on what was restored. It is reached only by a socket in Folder.
 type Server struct {
-	// Programs is the folder of PostgreSQL's programs, and Data that of the restored data.
+	// Programs is the folder of PostgreSQL's programs, and Data the restored data.
 	Programs, Data, Folder string
 	// Checksums reports that the data has them.
 	Checksums bool
