@@ -37,7 +37,8 @@ func TestMask(t *testing.T) {
 	script := `create role shop_owner; grant shop_owner to capstan; alter database shop owner to shop_owner; alter schema public owner to shop_owner;
 		create table public.people (id int primary key, email text unique, country text); alter table public.people owner to shop_owner;
 		insert into public.people select g, 'jane-' || g || '@original.example', 'secret-' || g % 3 from generate_series(1, 500) g; analyze public.people;
-		create table public.runs (at timestamptz); alter table public.runs owner to shop_owner`
+		create table public.runs (at timestamptz); alter table public.runs owner to shop_owner;
+		create table public.breaches (what text); alter table public.breaches owner to shop_owner`
 	if out, err := c.running("a").enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-v", "ON_ERROR_STOP=1", "-c", script); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -63,6 +64,12 @@ func TestMask(t *testing.T) {
 		from.Mask = mask(
 			"insert into runs values (now())",
 			"update people set email = 'person-' || id || '@example.org', country = null",
+			// With the rights of the owner of the database, and no more.
+			`do $$ declare s text; begin
+				foreach s in array array['copy people to program ''true''', 'set role postgres', 'create role intruder superuser login', 'alter role capstan superuser',
+					'set session authorization postgres'] loop
+					begin execute s; insert into breaches values (s || ' as ' || current_user); exception when others then null; end;
+				end loop; end $$`,
 			"select pg_sleep(6)",
 		)
 		d := restored(t, s, from, "a")
@@ -81,8 +88,9 @@ func TestMask(t *testing.T) {
 		d.loggable("a")
 		for query, want := range map[string]string{
 			"select count(*)::text from people": "500",
-			"select count(*)::text from people where email like '%original%' or country is not null": "0",
-			"select count(*)::text from runs": "1",
+			"select count(*)::text from people where email like '%original%' or country is not null":                   "0",
+			"select coalesce(string_agg(what, ', '), '') from breaches":                                                "",
+			"select count(*)::text from runs":                                                                          "1",
 			"select count(*)::text from pg_stats where concat(most_common_vals, histogram_bounds) ~ 'original|secret'": "0",
 			"select count(*)::text from pg_roles where rolname = 'capstan_masker'":                                     "0",
 			"select current_setting('archive_mode')":                                                                   "on",
@@ -112,11 +120,7 @@ func TestMask(t *testing.T) {
 	}{
 		"Fails":      {"What the server says is reported, with the number of the statement.", "update nobody set id = 1", `statement 2 of 2 that mask the copy, in database "shop": the server says "relation \"nobody\" does not exist" (42P01)`},
 		"Values":     {"A message has no values of the original.", "update people set id = email::int", `invalid input syntax for type integer: \"…\"" (22P02)`},
-		"Duplicate":  {"Nor has one about a constraint.", "update people set email = 'x'", `duplicate key value violates unique constraint \"people_email_key\"" (23505)`},
 		"Statements": {"It is one statement.", "commit; drop table people", "42601"},
-		"Program":    {"It starts no program.", "copy people to program 'true'", "42501"},
-		"Superuser":  {"It becomes no superuser.", "set role postgres", "42501"},
-		"Role":       {"It makes no role.", "create role intruder superuser login", "42501"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := source
