@@ -29,7 +29,7 @@ import (
 // input of the function with fields.
 func input(fields map[string]any) func(*fnv1.RunFunctionRequest) {
 	return func(req *fnv1.RunFunctionRequest) {
-		m := map[string]any{"apiVersion": inputAPIVersion, "kind": inputKind, "metadata": map[string]any{"name": "x"}}
+		m := map[string]any{"apiVersion": settings.InputAPIVersion, "kind": settings.InputKind, "metadata": map[string]any{"name": "x"}}
 		maps.Copy(m, fields)
 		req.Input = structFrom(m)
 	}

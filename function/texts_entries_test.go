@@ -194,6 +194,7 @@ func meanings(t *testing.T) map[string]meaning {
 		inJobVariable: {expands: true, harmless: "A statement runs in the author's own Database with the rights of an owner, a URL is called from a pod of the author's namespace."},
 		inRotation:    {harmless: "It is compared with what it was."},
 		"ConfigMap.data.member.json|.import.databases[].source":                  {harmless: "It is the name of a database of the author's own source. In the file it is one text of JSON, and members quote it."},
+		"Database.spec.from.mask[].sql":                                          {harmless: "It is a field of the same name, with the same schema, of another object of the author's namespace."},
 		"ConfigMap.data.member.json|.from.mask.statements[].sql":                 {harmless: "It runs in a copy that no client reaches, with the rights of the owner of its database. In the file it is one text of JSON."},
 		"ConfigMap.data.member.json|.backup.verify.assertions[].sql":             {harmless: "It runs in a copy of the author's own Database. In the file it is one text of JSON."},
 		"ConfigMap.data.rules.yaml":                                              own,

@@ -18,8 +18,8 @@ const (
 type MaskStatement struct {
 	// Database to run the statement in, by its name in spec.databases of the original.
 	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=48
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$')",message="must be the name of a database: lower case letters, digits and _, starting with a letter"
 	// +kubebuilder:example="orders_db"
 	Database string `json:"database"`
 

@@ -30,10 +30,10 @@ import (
 	"github.com/capstan-dev/capstan/internal/runbook"
 )
 
-// Type of the function's input.
+// InputAPIVersion and InputKind are the type of the function's input.
 const (
-	inputAPIVersion = "capstan.dev/v1alpha1"
-	inputKind       = "Settings"
+	InputAPIVersion = "capstan.dev/v1alpha1"
+	InputKind       = "Settings"
 )
 
 // Sources of settings, as messages call them.
@@ -129,9 +129,9 @@ func checkInput(input compose.Object) []string {
 	if input == nil {
 		return nil
 	}
-	if v, k := compose.TextOf(input, "apiVersion"), compose.TextOf(input, "kind"); v != inputAPIVersion || k != inputKind {
+	if v, k := compose.TextOf(input, "apiVersion"), compose.TextOf(input, "kind"); v != InputAPIVersion || k != InputKind {
 		return []string{fmt.Sprintf("%s: cannot use apiVersion %q and kind %q: must be %s %s",
-			sourceInput, v, k, inputAPIVersion, inputKind)}
+			sourceInput, v, k, InputAPIVersion, InputKind)}
 	}
 	return nil
 }

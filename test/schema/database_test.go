@@ -186,6 +186,7 @@ func TestDatabase(t *testing.T) {
 		"Mask":            {reason: "A copy may be masked.", fields: `{from: {database: {name: other-db}, mask: [{database: orders_db, sql: "delete from people"}]}}`},
 		"MaskNothing":     {reason: "A mask has statements.", fields: `{from: {database: {name: other-db}, mask: []}}`, want: "at least 1 items"},
 		"MaskNobody":      {reason: "A statement runs in a database.", fields: `{from: {database: {name: other-db}, mask: [{sql: x}]}}`, want: "database: Required value"},
+		"MaskName":        {reason: "A database has a name.", fields: `{from: {database: {name: other-db}, mask: [{database: "a b", sql: x}]}}`, want: "must be the name of a database"},
 		"MaskEmpty":       {reason: "A statement says something.", fields: `{from: {database: {name: other-db}, mask: [{database: d, sql: ""}]}}`, want: "should be at least 1 chars long"},
 		"MaskServer":      {reason: "Rows that follow later would not be masked.", fields: `{from: {server: {host: h, credentialsSecretRef: {name: s}}, mask: [{database: d, sql: x}]}}`, want: "must not be set with server"},
 		"MaskFollow":      {reason: "A standby has the data of its primary.", fields: `{from: {backup: {connectionSecretRef: {name: old}, database: b, follow: true}, mask: [{database: d, sql: x}]}}`, want: "must not be set with backup.follow"},

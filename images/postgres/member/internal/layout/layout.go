@@ -60,6 +60,8 @@ const (
 	// Unmasked is where a backup is restored to that is masked before it becomes the data, and Masking what is needed meanwhile.
 	Unmasked = pgmember.FolderVolume + "/unmasked"
 	Masking  = pgmember.FolderPrivate + "/masking"
+	// Restoring exists on the volume while a restore runs. One that was killed leaves it.
+	Restoring = pgmember.FolderVolume + "/restoring"
 	// Failed is where Patroni moves data that it could not begin with.
 	Failed = pgmember.FolderData + ".failed"
 	// SourceStanza is the stanza that is followed, once that is known.
