@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -268,8 +267,8 @@ func (w *planned) get(ctx context.Context, of compose.Requirement) (map[string]a
 
 // kindsOf the table of planners, sorted.
 func kindsOf(all map[schema.GroupKind]planners.Planner) []string {
-	var names []string
-	for gk := range maps.Keys(all) {
+	names := make([]string, 0, len(all))
+	for gk := range all {
 		names = append(names, gk.Kind)
 	}
 	slices.Sort(names)

@@ -72,7 +72,7 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return errors.Join(failed...)
 }
 
-// one scenario: its rendering, or where it ends, or with the golden files of both both.
+// one scenario: its rendering, or where it ends. Where both have golden files, both are compared or written.
 func (c *command) one(ctx context.Context, r *renderer, s scenario, stdout io.Writer) error {
 	golden := (c.Check || c.Update) && s.steady != ""
 	if !c.Steady {

@@ -240,6 +240,18 @@ func topology(w *World, resource string, o map[string]any) map[string]any {
 			reports["systemIdentifier"] = "7000000000000000000"
 		}
 	}
+	assign(members, leads)
+	reports["members"], reports["volumes"] = members, held
+	if leads != "" {
+		reports["leader"] = leads
+	} else {
+		delete(reports, "leader")
+	}
+	return made(o, reports)
+}
+
+// assign roles: one is the leader, and the others follow without lag.
+func assign(members []any, leads string) {
 	for _, v := range members {
 		m, _ := v.(map[string]any)
 		switch {
@@ -251,13 +263,6 @@ func topology(w *World, resource string, o map[string]any) map[string]any {
 			m["role"], m["state"], m["lag"] = string(observev1alpha1.RoleSyncStandby), string(observev1alpha1.MemberStreaming), string(observev1alpha1.LagInSync)
 		}
 	}
-	reports["members"], reports["volumes"] = members, held
-	if leads != "" {
-		reports["leader"] = leads
-	} else {
-		delete(reports, "leader")
-	}
-	return made(o, reports)
 }
 
 // member of a StatefulSet, as it was seen before with its latest pod.
