@@ -87,14 +87,14 @@ func TestMask(t *testing.T) {
 		t.Logf("ready %s after the second start", took)
 		d.loggable("a")
 		for query, want := range map[string]string{
-			"select count(*)::text from people": "500",
-			"select count(*)::text from people where email like '%original%' or country is not null":                   "0",
-			"select coalesce(string_agg(what, ', '), '') from breaches":                                                "",
-			"select count(*)::text from runs":                                                                          "1",
-			"select count(*)::text from pg_stats where concat(most_common_vals, histogram_bounds) ~ 'original|secret'": "0",
-			"select count(*)::text from pg_roles where rolname = 'capstan_masker'":                                     "0",
-			"select current_setting('archive_mode')":                                                                   "on",
-			"select pg_is_in_recovery()::text":                                                                         "false",
+			"select count(*)::text from public.people":                                                                                           "500",
+			"select count(*)::text from public.people where email like '%original%' or country is not null":                                      "0",
+			"select coalesce(string_agg(what, ', '), '') from public.breaches":                                                                   "",
+			"select count(*)::text from public.runs":                                                                                             "1",
+			"select count(*)::text from pg_stats where schemaname = 'public' and concat(most_common_vals, histogram_bounds) ~ 'original|secret'": "0",
+			"select count(*)::text from pg_roles where rolname = 'capstan_masker'":                                                               "0",
+			"select current_setting('archive_mode')":                                                                                             "on",
+			"select pg_is_in_recovery()::text":                                                                                                   "false",
 		} {
 			if got := d.query("a", query); got != want {
 				t.Errorf("%s: %q, want %q", query, got, want)
@@ -108,7 +108,7 @@ func TestMask(t *testing.T) {
 		d.start("a")
 		d.eventually("the copy is ready again", 2*time.Minute, func() bool { return d.ready("a") })
 		d.loggable("a")
-		if got := d.query("a", "select count(*)::text from runs"); got != "1" {
+		if got := d.query("a", "select count(*)::text from public.runs"); got != "1" {
 			t.Errorf("the statements ran %s times", got)
 		}
 		if own, said := d.backup(); own.Type != pgbackrest.Full {
