@@ -63,8 +63,8 @@ fmt: ## Format both modules
 	$(LINT) fmt ./...
 	cd hack && $(LINT) fmt --config=$(CURDIR)/.golangci.yml ./...
 
-render: ## What Crossplane would apply: XR=examples/algorithm/basic [OBSERVED=dir] [REQUIRED=dir]
-	@$(HACK) ./render $(abspath $(XR)) $(if $(OBSERVED),--observed=$(abspath $(OBSERVED))) $(if $(REQUIRED),--required=$(abspath $(REQUIRED)))
+render: ## What Crossplane would apply: XR=examples/algorithm/basic [OBSERVED=dir] [REQUIRED=dir] [STEADY=1: where a new one ends, in stages]
+	@$(HACK) ./render $(abspath $(XR)) $(if $(OBSERVED),--observed=$(abspath $(OBSERVED))) $(if $(REQUIRED),--required=$(abspath $(REQUIRED))) $(if $(STEADY),--steady)
 
 vulncheck: ## Fail when what a release ships reaches code with a known vulnerability
 	./hack/vulncheck

@@ -7,22 +7,11 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
-	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	optionalkinds "github.com/capstan-dev/capstan/apis/optional"
-	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
-	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/function/algorithm"
-	algorithmnames "github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/database"
-	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/edge"
-	"github.com/capstan-dev/capstan/function/experiment"
-	"github.com/capstan-dev/capstan/function/pipeline"
-	pipelinenames "github.com/capstan-dev/capstan/function/pipeline/names"
-	"github.com/capstan-dev/capstan/function/preview"
-	"github.com/capstan-dev/capstan/function/training"
-	trainingnames "github.com/capstan-dev/capstan/function/training/names"
+	"github.com/capstan-dev/capstan/function/planners"
+	"github.com/capstan-dev/capstan/function/settings"
 )
 
 // Names of what the function requires. The Compositions bootstrap the same under the same names, so that Crossplane need not call
@@ -31,68 +20,29 @@ const (
 	requiredSettings = "settings"
 	requiredKinds    = "kinds"
 	requiredAnalysis = "analysis"
-	requiredMonitor  = "servicemonitor"
-	requiredRules    = "prometheusrule"
 )
-
-// settingsName is the name of the EnvironmentConfig with the platform's settings.
-const settingsName = "capstan"
 
 // A kind of composite resource that the function composes for.
 type kind struct {
-	plan compose.Planner
-
-	// optional kinds of composed objects, by the names their schemas are required under. To compose a kind that the cluster does
-	// not serve would end Crossplane's whole pass.
-	optional map[string]schema.GroupVersionKind
-
-	// remembers is the name of the composed object with the note of the settings that there were (see compose.NoteSettings). A kind
-	// without objects has none.
+	plan      compose.Planner
+	optional  map[string]schema.GroupVersionKind
 	remembers string
 }
 
 // kinds that the function composes for.
 func kinds() map[schema.GroupKind]kind {
-	return map[schema.GroupKind]kind{
-		apisv1alpha1.AlgorithmGroupVersionKind.GroupKind(): {plan: algorithm.Plan, remembers: algorithmnames.Service, optional: map[string]schema.GroupVersionKind{
-			requiredAnalysis: observev1alpha1.AnalysisGroupVersionKind,
-			"autoscaler":     observev1alpha1.AutoscalerGroupVersionKind,
-			"hook":           observev1alpha1.HookGroupVersionKind,
-			"modelversion":   registryv1alpha1.ModelVersionGroupVersionKind,
-			"modelalias":     registryv1alpha1.ModelAliasGroupVersionKind,
-			"httproute":      algorithm.RouteGVK,
-			"grpcroute":      algorithm.GRPCRouteGVK,
-			"claimtemplate":  algorithm.ClaimTemplateGVK,
-			requiredMonitor:  algorithm.ServiceMonitorGVK,
-			requiredRules:    algorithm.PrometheusRuleGVK,
-		}},
-		apisv1alpha1.DatabaseGroupVersionKind.GroupKind(): {plan: database.Planner(released()), remembers: names.AccessCredential, optional: map[string]schema.GroupVersionKind{
-			"certificate":   names.CertificateGVK,
-			"issuer":        names.IssuerGVK,
-			requiredMonitor: names.ServiceMonitorGVK,
-			requiredRules:   names.PrometheusRuleGVK,
-		}},
-		apisv1alpha1.ExperimentGroupVersionKind.GroupKind(): {plan: experiment.Plan},
-		apisv1alpha1.PreviewGroupVersionKind.GroupKind():    {plan: preview.Plan, remembers: preview.Algorithm},
-		apisv1alpha1.TrainingGroupVersionKind.GroupKind(): {plan: training.Plan, remembers: trainingnames.Service, optional: map[string]schema.GroupVersionKind{
-			"run":           observev1alpha1.RunGroupVersionKind,
-			"modelversion":  registryv1alpha1.ModelVersionGroupVersionKind,
-			"modelalias":    registryv1alpha1.ModelAliasGroupVersionKind,
-			"claimtemplate": training.ClaimTemplateGVK,
-		}},
-		apisv1alpha1.PipelineGroupVersionKind.GroupKind(): {plan: pipeline.Plan, remembers: pipelinenames.Service, optional: map[string]schema.GroupVersionKind{
-			"flinkjob":      observev1alpha1.FlinkJobGroupVersionKind,
-			"jobhistory":    observev1alpha1.JobHistoryGroupVersionKind,
-			"claimtemplate": pipeline.ClaimTemplateGVK,
-		}},
+	all := map[schema.GroupKind]kind{}
+	for gk, p := range planners.Of(released()) {
+		all[gk] = kind{plan: p.Plan, optional: p.Optional, remembers: p.Remembers}
 	}
+	return all
 }
 
 // requirements of every call, and the objects that a plan requires. Crossplane forgets those that are not repeated. It calls
 // again with what it found until nothing new is required, so that an answer without them is never the one that counts.
 func requirements(req *edge.Request, optional map[string]schema.GroupVersionKind, objects map[string]compose.Requirement) *fnv1.Requirements {
 	rs := &fnv1.Requirements{Schemas: map[string]*fnv1.SchemaSelector{}, Resources: map[string]*fnv1.ResourceSelector{
-		requiredSettings: environmentConfig(settingsName),
+		requiredSettings: environmentConfig(settings.Name),
 		requiredKinds:    environmentConfig(optionalkinds.Config),
 	}}
 	served := reportedKinds(req)

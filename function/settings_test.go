@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/edge"
 	"github.com/capstan-dev/capstan/function/memo"
+	"github.com/capstan-dev/capstan/function/settings"
 	"github.com/capstan-dev/capstan/input/v1alpha1"
 	"github.com/capstan-dev/capstan/internal/runbook"
 )
@@ -28,7 +29,7 @@ import (
 // input of the function with fields.
 func input(fields map[string]any) func(*fnv1.RunFunctionRequest) {
 	return func(req *fnv1.RunFunctionRequest) {
-		m := map[string]any{"apiVersion": inputAPIVersion, "kind": inputKind, "metadata": map[string]any{"name": "x"}}
+		m := map[string]any{"apiVersion": settings.InputAPIVersion, "kind": settings.InputKind, "metadata": map[string]any{"name": "x"}}
 		maps.Copy(m, fields)
 		req.Input = structFrom(m)
 	}
@@ -38,7 +39,7 @@ func input(fields map[string]any) func(*fnv1.RunFunctionRequest) {
 func environment(data map[string]any) func(*fnv1.RunFunctionRequest) {
 	return func(req *fnv1.RunFunctionRequest) {
 		req.RequiredResources = map[string]*fnv1.Resources{requiredSettings: {Items: []*fnv1.Resource{
-			resourceOf(map[string]any{"metadata": map[string]any{"name": settingsName}, "data": data}),
+			resourceOf(map[string]any{"metadata": map[string]any{"name": settings.Name}, "data": data}),
 		}}}
 	}
 }
@@ -277,7 +278,7 @@ func TestSettingsOfAlgorithm(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := settingsOf(received(t, tc.req))
-			want := defaults()
+			want := settings.Defaults()
 			want.Algorithm.CompanionImage += ":dev"
 			if tc.want != nil {
 				tc.want(&want.Algorithm)
@@ -394,7 +395,7 @@ func TestSettingsOfDatabase(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := settingsOf(received(t, tc.req))
-			want := defaults().Database
+			want := settings.Defaults().Database
 			if tc.change != nil {
 				tc.change(&want)
 			}
@@ -593,7 +594,7 @@ func TestSettingsAreMissed(t *testing.T) {
 			if accepted.GetStatus() != fnv1.Status_STATUS_CONDITION_FALSE || accepted.GetReason() != string(apisv1alpha1.ReasonInvalidSettings) {
 				t.Errorf("Accepted: got %s %s", accepted.GetStatus(), accepted.GetReason())
 			}
-			for _, part := range []string{sourceEnvironment, "does not exist", "apply it again", "with no data for the defaults"} {
+			for _, part := range []string{settings.SourceEnvironment, "does not exist", "apply it again", "with no data for the defaults"} {
 				if !strings.Contains(accepted.GetMessage(), part) {
 					t.Errorf("Accepted: want %q in %q", part, accepted.GetMessage())
 				}

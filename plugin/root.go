@@ -74,7 +74,7 @@ func (p *plugin) root() *cobra.Command {
 		&cobra.Group{ID: groupDatabase, Title: "Operate a Database:"},
 		&cobra.Group{ID: groupPreview, Title: "Previews:"},
 	)
-	root.AddCommand(p.status(), p.logs(), p.doctor(), p.supportBundle(), versionCommand())
+	root.AddCommand(p.status(), p.plan(), p.logs(), p.doctor(), p.supportBundle(), versionCommand())
 	root.AddCommand(p.algorithmActs()...)
 	root.AddCommand(p.databaseActs()...)
 	root.AddCommand(p.shells()...)

@@ -28,6 +28,9 @@ const (
 	// ReasonBaseUnusable: the original cannot be copied as the spec asks for, for instance because it has no backups. The message has the
 	// remedy.
 	ReasonBaseUnusable xpv2.ConditionReason = "BaseUnusable"
+	// ReasonMaskUnusable: the ConfigMap with the statements that mask the copy is missing or wrong, and nothing is copied without them. The
+	// message has the remedy.
+	ReasonMaskUnusable xpv2.ConditionReason = "MaskUnusable"
 	// ReasonAwaitingBase: Crossplane has not read the original yet. Wait.
 	ReasonAwaitingBase xpv2.ConditionReason = "AwaitingBase"
 	// ReasonNotNeeded: the time of the Preview is up, and originals are not read any more.

@@ -136,6 +136,8 @@ const (
 // DatabaseSource is the initial data of a new Database.
 //
 // +kubebuilder:validation:ExactlyOneOf=database;backup;server
+// +kubebuilder:validation:XValidation:rule="!has(self.mask) || !has(self.server)",fieldPath=".mask",message="must not be set with server: rows that are copied while it runs would not be masked"
+// +kubebuilder:validation:XValidation:rule="!has(self.mask) || !has(self.backup) || !has(self.backup.follow) || !self.backup.follow",fieldPath=".mask",message="must not be set with backup.follow: a standby has the data of its primary"
 type DatabaseSource struct {
 	// Database of this namespace to copy, from its backups. It is not changed and need not run.
 	//
@@ -152,6 +154,17 @@ type DatabaseSource struct {
 	//
 	// +optional
 	Server *DatabaseSourceServer `json:"server,omitempty"`
+
+	// Mask is SQL that changes the restored data before any client can connect: names, addresses and all else that a copy must not have.
+	// The statements run one after the other, on a server that no network reaches. Until all of them have succeeded, the Database has no
+	// data that a client could reach. After a failure the restored data is removed, and the condition PodsHealthy names the statement.
+	// Default: the data stays as it is.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Mask []MaskStatement `json:"mask,omitempty"`
 }
 
 // Moment is a time in RFC 3339 format with its zone, to the second or finer.

@@ -64,6 +64,7 @@ type PreviewList struct {
 // +kubebuilder:validation:XValidation:rule="!(has(self.ttl) && has(self.expiresAt))",fieldPath=".ttl",message="set ttl or expiresAt, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.idleAfter) || has(self.algorithm)",fieldPath=".idleAfter",message="needs algorithm, because only its requests are counted: remove idleAfter, or set algorithm"
 // +kubebuilder:validation:XValidation:rule="!has(self.database) || !has(oldSelf.database) || self.database.of == oldSelf.database.of && self.database.data == oldSelf.database.data && has(self.database.at) == has(oldSelf.database.at) && (!has(self.database.at) || self.database.at == oldSelf.database.at)",fieldPath=".database",message="of, data and at cannot be changed, because data is copied once: make another Preview"
+// +kubebuilder:validation:XValidation:rule="!has(self.database) || !has(oldSelf.database) || has(self.database.mask) == has(oldSelf.database.mask) && (!has(self.database.mask) || self.database.mask == oldSelf.database.mask)",fieldPath=".database.mask",message="cannot be changed, because data is masked once, when it is copied: make another Preview"
 type PreviewSpec struct {
 	// Owner is whom to ask about the Preview, for instance the author of the pull request. Default: none.
 	//
@@ -188,6 +189,7 @@ const (
 // name app.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.at) == (self.data == 'Moment')",fieldPath=".at",message="at is required for data Moment, and only for it"
+// +kubebuilder:validation:XValidation:rule="!has(self.mask) || self.data != 'Empty'",fieldPath=".mask",message="there is nothing to mask with data Empty: remove mask, or choose other data"
 type PreviewDatabase struct {
 	// Of is the name of the original, a Database of this namespace with the annotation capstan.dev/previews: Allowed.
 	//
@@ -208,6 +210,13 @@ type PreviewDatabase struct {
 	// +optional
 	At Moment `json:"at,omitempty"`
 
+	// Mask is SQL that changes the data of the copy before any client can connect to it. Until all of it has succeeded, nothing of the copy
+	// can be reached. It cannot change. The owner of the original can demand a mask for every Preview, with the annotation
+	// capstan.dev/previews-mask: that one runs first, and this one after it. Default: the data stays as it is.
+	//
+	// +optional
+	Mask *PreviewMask `json:"mask,omitempty"`
+
 	// Replicas is the number of members, from 1 to 3. Default: 1.
 	//
 	// +kubebuilder:default=1
@@ -224,6 +233,24 @@ type PreviewDatabase struct {
 	// +kubebuilder:example="20Gi"
 	// +optional
 	Storage *resource.Quantity `json:"storage,omitempty"`
+}
+
+// PreviewMask is SQL that masks the data of a copy.
+//
+// +kubebuilder:validation:ExactlyOneOf=statements;configMapRef
+type PreviewMask struct {
+	// Statements to run, one after the other.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Statements []MaskStatement `json:"statements,omitempty"`
+
+	// ConfigMapRef names a ConfigMap of this namespace, whose key mask.yaml has such a list of statements.
+	//
+	// +optional
+	ConfigMapRef *LocalReference `json:"configMapRef,omitempty"`
 }
 
 // PreviewPhase is the phase of a Preview.

@@ -24,7 +24,8 @@ var databaseFields = []string{
 const defaultConsumer = "app"
 
 // database that is the copy of one with a spec. What cannot change once it exists stays as it is, also when the original changes it.
-func (f *facts) database(base map[string]any) *compose.Manifest[map[string]any] {
+func (f *facts) database(v verdict) *compose.Manifest[map[string]any] {
+	base := v.base
 	p, spec := f.spec.Database, chosen(base, databaseFields)
 	spec["replicas"] = int64(1)
 	if p.Replicas != nil {
@@ -44,7 +45,11 @@ func (f *facts) database(base map[string]any) *compose.Manifest[map[string]any] 
 	spec["monitoring"] = map[string]any{"enabled": false}
 	spec["deletionProtection"] = false
 	if p.Data != v1alpha1.PreviewEmpty {
-		spec["from"] = f.source(base)
+		source := f.source(base)
+		if len(v.mask) > 0 {
+			source["mask"] = statements(v.mask)
+		}
+		spec["from"] = source
 	}
 	if live := f.Observed[Database]; live != nil {
 		was := compose.Map(live.Map(), "spec")
@@ -86,6 +91,15 @@ func (f *facts) source(base map[string]any) map[string]any {
 		source["encryption"] = cloned(key)
 	}
 	return map[string]any{kind: source}
+}
+
+// statements as decoded JSON.
+func statements(mask []v1alpha1.MaskStatement) []any {
+	all := make([]any, 0, len(mask))
+	for _, s := range mask {
+		all = append(all, map[string]any{"database": s.Database, "sql": s.SQL})
+	}
+	return all
 }
 
 // consumers of the copy: those whose Secrets the Algorithm of the Preview uses, with passwords of their own.

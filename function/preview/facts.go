@@ -111,6 +111,9 @@ type verdict struct {
 
 	// base is the spec of the original.
 	base map[string]any
+
+	// mask of the copied data.
+	mask []v1alpha1.MaskStatement
 }
 
 // judge an original.
@@ -135,6 +138,11 @@ func (f *facts) judge(c copyOf) verdict {
 		if why := f.uncopied(base); why != "" {
 			return verdict{reason: v1alpha1.ReasonBaseUnusable, message: field + ": " + why}
 		}
+		mask, unusable := f.mask()
+		if !unusable.allowed {
+			return unusable
+		}
+		return verdict{allowed: true, base: base, mask: mask}
 	}
 	return verdict{allowed: true, base: base}
 }

@@ -87,7 +87,7 @@ func (p *pass) compose(d *compose.Draft) []copied {
 			made.ready = p.isReady(c.resource) && applied(live, o.Spec)
 			d.Require(c.resource, o)
 		default:
-			o := p.database(made.verdict.base)
+			o := p.database(made.verdict)
 			made.ready = p.isReady(c.resource) && applied(live, o.Spec)
 			d.Require(c.resource, o)
 		}
@@ -130,6 +130,11 @@ func (p *pass) requires() map[string]compose.Requirement {
 			requires[restPrefix+c.resource] = compose.Requirement{Kind: c.kind, Namespace: p.namespace, Name: c.name}
 		case !p.expired && len(p.problems) == 0:
 			requires[basePrefix+c.resource] = compose.Requirement{Kind: c.kind, Namespace: p.namespace, Name: c.of}
+		}
+	}
+	if !p.expired && !p.looksForRest() && len(p.problems) == 0 {
+		for required, name := range p.masks() {
+			requires[required] = compose.Requirement{Kind: configMap, Namespace: p.namespace, Name: name}
 		}
 	}
 	return requires

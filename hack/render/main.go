@@ -5,6 +5,7 @@
 //
 //	go run ./render examples/algorithm/basic              one scenario, to stdout
 //	go run ./render ../examples/algorithm/canary-simulated  a rollout over time, from what was recorded
+//	go run ./render --steady examples/database/basic      where a new one ends, in stages
 //	go run ./render --check ../examples/*/*               compare every scenario with its want.yaml
 //	go run ./render --update ../examples/*/*              write them again
 package main
@@ -30,6 +31,7 @@ type command struct {
 	Observed  string   `help:"Folder of composed objects as observed, for a single scenario."         type:"existingdir"`
 	Required  string   `help:"Folder of required objects (EnvironmentConfig), for a single scenario." type:"existingdir"`
 	Now       string   `default:"2026-01-01T00:00:00Z"                                                help:"The time that the function gets, so that the same input gives the same output."`
+	Steady    bool     `help:"Show where a new composite resource ends, in stages, with what was composed taken as made and ready."`
 	Check     bool     `help:"Compare each scenario with its want.yaml instead of printing it."       xor:"mode"`
 	Update    bool     `help:"Write the want.yaml of each scenario instead of printing it."           xor:"mode"`
 }
@@ -63,16 +65,30 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 	var failed []error
 	for _, s := range scenarios {
-		out, err := r.show(ctx, s)
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", s.name, err))
-			continue
-		}
-		if err := c.deliver(s, out, stdout); err != nil {
+		if err := c.one(ctx, r, s, stdout); err != nil {
 			failed = append(failed, err)
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// one scenario: its rendering, or where it ends. Where both have golden files, both are compared or written.
+func (c *command) one(ctx context.Context, r *renderer, s scenario, stdout io.Writer) error {
+	golden := (c.Check || c.Update) && s.steady != ""
+	if !c.Steady {
+		out, err := r.show(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if err := c.deliver(s, "want.yaml", out, stdout); err != nil || !golden {
+			return err
+		}
+	}
+	out, err := r.steady(ctx, s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return c.deliver(s, fileSteady, out, stdout)
 }
 
 // show what a scenario becomes: at one moment, or over time.
@@ -84,8 +100,8 @@ func (r *renderer) show(ctx context.Context, s scenario) ([]byte, error) {
 }
 
 // deliver prints, compares or writes one rendering.
-func (c *command) deliver(s scenario, out []byte, stdout io.Writer) error {
-	want := filepath.Join(s.name, "want.yaml")
+func (c *command) deliver(s scenario, file string, out []byte, stdout io.Writer) error {
+	want := filepath.Join(s.name, file)
 	switch {
 	case c.Update:
 		return os.WriteFile(want, out, 0o644)

@@ -30,6 +30,7 @@ type renderer struct {
 	functions string
 	schemas   string
 	function  *exec.Cmd
+	built     bool // the plugin
 }
 
 func newRenderer(ctx context.Context, root, now string, p *progress.Printer) (*renderer, error) {

@@ -20,6 +20,7 @@ type scenario struct {
 	observed string // a folder, or empty
 	required string // a folder, or empty
 
+	steady     string // a golden report of where it ends, or empty
 	simulation string // a file, or empty
 	unserved   string // a file with kinds that the cluster does not serve, or empty
 }
@@ -35,6 +36,7 @@ func (c *command) scenarios() ([]scenario, error) {
 			s.xr = filepath.Join(path, "xr.yaml")
 			s.observed = or(s.observed, folder(path, "observed"))
 			s.required = or(s.required, folder(path, "required"))
+			s.steady = file(path, fileSteady)
 			s.simulation = file(path, "simulation.yaml")
 			s.unserved = file(path, "unserved.yaml")
 		}

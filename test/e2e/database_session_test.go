@@ -123,7 +123,8 @@ func psql(t *testing.T, d *v1alpha1.Database, consumer string) session {
 func connect(t *testing.T, d *v1alpha1.Database, consumer string) session {
 	t.Helper()
 	e := dialectOf(d)
-	p := clientOf(d, "sql-"+consumer, consumer, memberImage(e.container))
+	// A test can have sessions in several Databases of one namespace.
+	p := clientOf(d, "sql-"+d.Name+"-"+consumer, consumer, memberImage(e.container))
 	p.Spec.Containers[0].Command = []string{"sleep", "86400"}
 	p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](0)
 	start(t, p)

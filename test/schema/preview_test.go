@@ -24,8 +24,9 @@ func TestPreviews(t *testing.T) {
 		"Database": previewOf("a", `{database: {of: orders-db, data: Empty}}`),
 		"Limits": previewOf("a23456789-123456789-123456789-1234567", `{owner: "jane <jane@example.org>", ttl: 2160h, idleAfter: 24h,
 			algorithm: {of: reco, image: "x@sha256:1", replicas: 10, args: [], env: [{name: A, value: a}], host: a.example.org},
-			database: {of: orders-db, data: Moment, at: "2026-11-21T08:59:00Z", replicas: 3, storage: 1Gi}}`),
-		"Until": previewOf("a", `{expiresAt: "2026-11-28T18:00:00Z", algorithm: {of: reco}}`),
+			database: {of: orders-db, data: Moment, at: "2026-11-21T08:59:00Z", replicas: 3, storage: 1Gi, mask: {configMapRef: {name: orders-mask}}}}`),
+		"Masked": previewOf("a", `{database: {of: orders-db, data: LatestBackup, mask: {statements: [{database: orders_db, sql: "delete from people"}]}}}`),
+		"Until":  previewOf("a", `{expiresAt: "2026-11-28T18:00:00Z", algorithm: {of: reco}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, errs := a.create(t, object); len(errs) > 0 {
@@ -53,6 +54,10 @@ func TestPreviews(t *testing.T) {
 		{`{database: {of: A, data: Empty}}`, "spec.database.of: Invalid value: \"A\": must be the name of a Database"},
 		{`{database: {of: a, data: Moment}}`, "spec.database.at: Invalid value: at is required for data Moment, and only for it"},
 		{`{database: {of: a, data: Empty, at: "2026-11-21T08:59:00Z"}}`, "spec.database.at: Invalid value: at is required for data Moment, and only for it"},
+		{`{database: {of: a, data: Empty, mask: {configMapRef: {name: a}}}}`, "spec.database.mask: Invalid value: there is nothing to mask with data Empty: remove mask, or choose other data"},
+		{`{database: {of: a, data: LatestBackup, mask: {}}}`, "spec.database.mask: Invalid value: exactly one of the fields in [statements configMapRef] must be set"},
+		{`{database: {of: a, data: LatestBackup, mask: {configMapRef: {name: A}}}}`, "spec.database.mask.configMapRef.name: Invalid value: \"A\": must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"},
+		{`{database: {of: a, data: LatestBackup, mask: {statements: [{database: A, sql: x}]}}}`, "spec.database.mask.statements[0].database: Invalid value: \"A\": must be the name of a database: lower case letters, digits and _, starting with a letter"},
 		{`{database: {of: a, data: Moment, at: today}}`, "spec.database.at: Invalid value: \"today\": must be a time with its zone, for instance 2026-11-21T08:59:00Z"},
 		{`{database: {of: a, data: Empty, storage: 1Mi}}`, "spec.database.storage: Invalid value: \"1Mi\": must be a quantity of at least 1Gi, for instance 20Gi"},
 		{`{algorithm: {of: a, env: [{name: 1a}]}}`, "spec.algorithm.env[0].name: Invalid value: \"1a\": must be letters, digits, '_', '-' or '.', and not start with a digit"},
@@ -76,9 +81,10 @@ func TestPreviewKeepsItsData(t *testing.T) {
 	for after, want := range map[string]string{
 		`{algorithm: {of: shop, image: x}, ttl: 96h, database: {of: orders-db, data: Moment, at: "2026-11-21T08:59:00Z", storage: 2Gi}}`: "",
 		`{algorithm: {of: reco}}`: "",
-		`{database: {of: other-db, data: Moment, at: "2026-11-21T08:59:00Z"}}`:  kept,
-		`{database: {of: orders-db, data: LatestBackup}}`:                       kept,
-		`{database: {of: orders-db, data: Moment, at: "2026-11-21T09:59:00Z"}}`: kept,
+		`{database: {of: orders-db, data: Moment, at: "2026-11-21T08:59:00Z", mask: {configMapRef: {name: late}}}}`: "spec.database.mask: Invalid value: cannot be changed, because data is masked once, when it is copied: make another Preview",
+		`{database: {of: other-db, data: Moment, at: "2026-11-21T08:59:00Z"}}`:                                      kept,
+		`{database: {of: orders-db, data: LatestBackup}}`:                                                           kept,
+		`{database: {of: orders-db, data: Moment, at: "2026-11-21T09:59:00Z"}}`:                                     kept,
 	} {
 		before, errs := a.create(t, previewOf("a", copied))
 		if len(errs) > 0 {

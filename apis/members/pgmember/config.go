@@ -15,7 +15,10 @@ import (
 )
 
 // ConfigVersion is the version of Config that this code knows.
-const ConfigVersion = 1
+const ConfigVersion = 2
+
+// MaskVersion is the version of a file with Source.Mask: a program that ignored it would serve data that is not masked.
+const MaskVersion = 2
 
 // Config is the file member.json: what the program of a member has to know beyond Patroni's configuration.
 //
@@ -24,7 +27,7 @@ const ConfigVersion = 1
 // may ignore it. Only a change that an old program must not ignore raises ConfigVersion, and programs refuse a higher version than
 // their own. A field is never given another meaning.
 type Config struct {
-	// Version of the file. Default: 1.
+	// Version of the file: MaskVersion for one with Source.Mask. Default: 1.
 	Version int `json:"version,omitempty"`
 	// Databases that should exist, sorted.
 	Databases []string `json:"databases"`
@@ -154,6 +157,22 @@ type Source struct {
 	Encrypted bool `json:"encrypted,omitempty"`
 	// Processes of pgBackRest at a time. Default: 2.
 	Processes int64 `json:"processes,omitempty"`
+	// Mask is what is changed in the restored data before any client can connect. Nil: nothing.
+	Mask *Mask `json:"mask,omitempty"`
+}
+
+// Mask is what is changed in restored data.
+type Mask struct {
+	// Statements in the order in which they run.
+	Statements []Statement `json:"statements"`
+	// Preload names the libraries that the members' server loads at its start.
+	Preload []string `json:"preload,omitempty"`
+}
+
+// A Statement of SQL, run as the owner of a database.
+type Statement struct {
+	Database string `json:"database"`
+	SQL      string `json:"sql"`
 }
 
 // Verify says how backups are verified.

@@ -20,7 +20,7 @@ import (
 func complete() Config {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return Config{
-		Version: 1, Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
+		Version: 2, Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
 		Slots: []Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
 		Publications: []Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
 		Reinitialize: &members.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
@@ -35,6 +35,7 @@ func complete() Config {
 		From: &Source{
 			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", Follow: true, At: &at,
 			RestorePoint: "v1", Encrypted: true, Processes: 4,
+			Mask: &Mask{Statements: []Statement{{Database: "app", SQL: "delete from people"}}, Preload: []string{"pg_stat_statements"}},
 		},
 		Upgrade: &Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
 		Import: &Import{
@@ -131,7 +132,7 @@ func TestParseConfig(t *testing.T) {
 			Config{Databases: []string{}, Extensions: []string{}, Volumes: &[]string{}},
 			true,
 		},
-		"LaterVersion": {"A member does not guess what a file means that it must not ignore anything of.", `{"version":2,"databases":[]}`, Config{}, false},
+		"LaterVersion": {"A member does not guess what a file means that it must not ignore anything of.", `{"version":3,"databases":[]}`, Config{}, false},
 		"NoJSON":       {"A broken file is an error.", `{`, Config{}, false},
 	}
 	for name, tc := range cases {

@@ -22,15 +22,27 @@ func SourceFile(s *facts.Cluster) *engine.Source {
 	case from.Database != nil:
 		return &engine.Source{
 			Path: repositoryOf(s.Namespace, from.Database.Name), Either: RepositoryHost(s.Namespace, from.Database.Name), At: facts.Moment(from.Database.At),
-			RestorePoint: string(from.Database.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s),
+			RestorePoint: string(from.Database.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s), Mask: maskFile(s),
 		}
 	default:
 		b := from.Backup
 		return &engine.Source{
 			Path: repositoryOf(cmp.Or(b.Namespace, s.Namespace), b.Database), Stanza: b.Stanza, At: facts.Moment(b.At),
-			RestorePoint: string(b.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s), Follow: b.Follow,
+			RestorePoint: string(b.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s), Follow: b.Follow, Mask: maskFile(s),
 		}
 	}
+}
+
+// maskFile is what is changed in the restored data; nil for nothing.
+func maskFile(s *facts.Cluster) *engine.Mask {
+	if len(s.Spec.From.Mask) == 0 {
+		return nil
+	}
+	m := &engine.Mask{Preload: s.Engine.Libraries(s.Fields())}
+	for _, st := range s.Spec.From.Mask {
+		m.Statements = append(m.Statements, engine.Statement{Database: st.Database, SQL: st.SQL})
+	}
+	return m
 }
 
 // SourceSecret opens the bucket of the backup that the Database begins with.

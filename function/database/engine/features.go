@@ -15,11 +15,13 @@ const (
 	FeatureExtensions   Feature = "extensions (`extensions`)"
 	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
 	FeatureFence        Feature = "keep a member stopped (`fence`)"
+	FeatureMask         Feature = "mask a copy (`from.mask`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
 		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence,
+		FeatureMask,
 	}
 }

@@ -161,7 +161,22 @@ type Source struct {
 
 	// Processes of the backup tool at a time; 0 for as many as it has by itself.
 	Processes int64
+
+	// Mask is what is changed in the restored data before any client can connect; nil for nothing.
+	Mask *Mask
 }
+
+// Mask is what is changed in restored data.
+type Mask struct {
+	// Statements in the order in which they run.
+	Statements []Statement
+
+	// Preload names the libraries that the members' server loads at its start.
+	Preload []string
+}
+
+// A Statement of SQL, run as the owner of a database.
+type Statement struct{ Database, SQL string }
 
 // Verify says how backups are verified.
 type Verify struct {

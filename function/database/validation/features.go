@@ -39,6 +39,9 @@ func uses(s *facts.Cluster) []use {
 	if from := spec.From; from != nil && from.Backup != nil {
 		add(from.Backup.Follow, engine.FeatureStandby, "spec.from.backup.follow", from.Backup.Follow)
 	}
+	if from := spec.From; from != nil {
+		add(len(from.Mask) > 0, engine.FeatureMask, "spec.from.mask", block)
+	}
 	add(spec.Promote != nil, engine.FeatureStandby, "spec.promote", block)
 	add(spec.Upgrade != nil, engine.FeatureUpgrade, "spec.upgrade", block)
 	data := s.DataVersion()

@@ -14,8 +14,11 @@ import (
 func memberFile(m engine.Member) string {
 	c := pgmember.Config{
 		Databases: m.Databases, Extensions: m.Extensions, Volumes: m.Volumes, Pooled: m.Pooled,
-		From: (*pgmember.Source)(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade), Replicators: m.Replicators,
+		From: sourceFile(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade), Replicators: m.Replicators,
 		Reinitialize: m.Reinitialize, Fence: m.Fence, Import: importFile(m.Import), TakeOver: (*pgmember.TakeOver)(m.TakeOver),
+	}
+	if c.From != nil && c.From.Mask != nil {
+		c.Version = pgmember.MaskVersion
 	}
 	for _, s := range m.Slots {
 		c.Slots = append(c.Slots, pgmember.Slot(s))
@@ -41,6 +44,29 @@ func verify(v *engine.Verify) *pgmember.Verify {
 	out := &pgmember.Verify{MaxRestoreSeconds: v.MaxRestoreSeconds, Preload: v.Preload}
 	for _, a := range v.Assertions {
 		out.Assertions = append(out.Assertions, pgmember.Assertion(a))
+	}
+	return out
+}
+
+// sourceFile is the backup that a Database begins with, if any.
+func sourceFile(s *engine.Source) *pgmember.Source {
+	if s == nil {
+		return nil
+	}
+	return &pgmember.Source{
+		Path: s.Path, Repository: s.Repository, Either: s.Either, Stanza: s.Stanza, Follow: s.Follow, At: s.At, RestorePoint: s.RestorePoint,
+		Encrypted: s.Encrypted, Processes: s.Processes, Mask: mask(s.Mask),
+	}
+}
+
+// mask of restored data, if there is one.
+func mask(m *engine.Mask) *pgmember.Mask {
+	if m == nil {
+		return nil
+	}
+	out := &pgmember.Mask{Preload: m.Preload}
+	for _, s := range m.Statements {
+		out.Statements = append(out.Statements, pgmember.Statement(s))
 	}
 	return out
 }

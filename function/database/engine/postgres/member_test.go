@@ -36,6 +36,7 @@ func complete() engine.Member {
 		From: &engine.Source{
 			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", Follow: true, At: &at,
 			RestorePoint: "v1", Encrypted: true, Processes: 4,
+			Mask: &engine.Mask{Statements: []engine.Statement{{Database: "app", SQL: "delete from people"}}, Preload: []string{"pg_stat_statements"}},
 		},
 		Upgrade: &engine.Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
 		Import: &engine.Import{
@@ -49,7 +50,7 @@ func complete() engine.Member {
 // TestMemberFile pins that every value reaches the field that the program in members reads it from.
 func TestMemberFile(t *testing.T) {
 	m := complete()
-	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], *m.Reinitialize, *m.From, *m.Upgrade, *m.Import, m.Import.Databases[0], *m.Import.CutOver, *m.Fence, *m.TakeOver} {
+	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], *m.Reinitialize, *m.From, *m.From.Mask, m.From.Mask.Statements[0], *m.Upgrade, *m.Import, m.Import.Databases[0], *m.Import.CutOver, *m.Fence, *m.TakeOver} {
 		v := reflect.ValueOf(part)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {
@@ -65,7 +66,6 @@ func TestMemberFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Version = 0 // the default is left out
 	got, err := pgmember.ParseConfig([]byte(postgreSQL{}.Files(engine.Server{Version: "17", Members: 1, Memory: 1 << 30, Storage: 50 << 30, Connections: 100}, m)[pgmember.FileConfig]))
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,9 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/masking"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/notes"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
@@ -28,7 +30,11 @@ type Restore struct {
 
 // Run restores, and notifies the running member when it fails.
 func (c *Restore) Run(ctx context.Context, log *slog.Logger) error {
-	said, err := c.restore(ctx)
+	if err := durable.Write(layout.Restoring, nil); err != nil {
+		return fmt.Errorf("cannot note that a restore runs: %w", err)
+	}
+	defer func() { _ = os.Remove(layout.Restoring) }()
+	said, err := c.restore(ctx, log)
 	if err == nil {
 		log.Info(said)
 		err = os.WriteFile(layout.Restored, nil, 0o600)
@@ -42,7 +48,7 @@ func (c *Restore) Run(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-func (c *Restore) restore(ctx context.Context) (string, error) {
+func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error) {
 	w, err := layout.ReadConfig()
 	if err != nil {
 		return "", err
@@ -55,6 +61,9 @@ func (c *Restore) restore(ctx context.Context) (string, error) {
 		return "", err
 	}
 	where := opened.Repository
+	if w.From.Mask != nil {
+		opened.Into(layout.Unmasked)
+	}
 	run, err := opened.Runner(w.From.Stanza, layout.PgBackRestSource)
 	if err != nil {
 		return "", err
@@ -106,8 +115,36 @@ func (c *Restore) restore(ctx context.Context) (string, error) {
 		args = append(args, to...)
 		said += " as it was at the restore point " + name
 	}
+	if w.From.Mask != nil {
+		return said + ", masked", c.masked(ctx, log, *w.From.Mask, func() error {
+			_, err := run.Run(ctx, "restore", args...)
+			return err
+		})
+	}
 	_, err = run.Run(ctx, "restore", args...)
 	return said, err
+}
+
+// masked data is restored to a folder of its own, and becomes the member's data when all of it is masked.
+func (c *Restore) masked(ctx context.Context, log *slog.Logger, mask pgmember.Mask, restore func() error) error {
+	if err := os.RemoveAll(layout.Unmasked); err != nil {
+		return fmt.Errorf("cannot remove what an earlier restore left: %w", err)
+	}
+	if err := os.Mkdir(layout.Unmasked, 0o700); err != nil {
+		return fmt.Errorf("cannot prepare the folder to restore to: %w", err)
+	}
+	err := restore()
+	if err == nil {
+		err = masking.Job{Mask: mask, Programs: pgmember.Programs(c.Version), Data: layout.Unmasked, Folder: layout.Masking, Log: log}.Run(ctx)
+	}
+	if err != nil {
+		// It is removed before the next attempt, as all that Patroni could not begin with.
+		return errors.Join(err, os.RemoveAll(layout.Failed), os.Rename(layout.Unmasked, layout.Failed))
+	}
+	if err := os.Rename(layout.Unmasked, pgmember.FolderData); err != nil {
+		return fmt.Errorf("cannot begin with the masked data: %w", err)
+	}
+	return durable.Sync(pgmember.FolderVolume)
 }
 
 // asked for is a restore point, if any, and the stanza that it is in or that is named; "" for the latest.

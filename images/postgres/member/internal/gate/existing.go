@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -50,9 +51,8 @@ func (e *existingBackups) checkRestore(from pgmember.Source, message string) err
 		return err
 	}
 	// Patroni keeps what it could not begin with.
-	failed := pgmember.FolderData + ".failed"
-	if _, err := os.Stat(failed); err == nil {
-		if err := os.RemoveAll(failed); err != nil {
+	if _, err := os.Stat(layout.Failed); err == nil {
+		if err := os.RemoveAll(layout.Failed); err != nil {
 			return fmt.Errorf("cannot remove what is left of a restore: %w", err)
 		}
 		if err := os.Remove(layout.Restored); err == nil {
@@ -63,6 +63,22 @@ func (e *existingBackups) checkRestore(from pgmember.Source, message string) err
 	if time.Since(e.failed) < restoreAgain {
 		return e.wait
 	}
+	return nil
+}
+
+// releaseRestore lets Patroni begin again after a restore of this member that was killed: it left Patroni's claim that this member makes the
+// data, which all others, and this one, would wait for.
+func (g *Gate) releaseRestore(ctx context.Context) error {
+	if _, err := os.Stat(layout.Restoring); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := g.DCS.ReleaseBootstrap(ctx); err != nil {
+		return err
+	}
+	if err := os.Remove(layout.Restoring); err != nil {
+		return fmt.Errorf("cannot begin a restore again: %w", err)
+	}
+	g.Log.Warn("a restore was killed, and begins again")
 	return nil
 }
 

@@ -127,6 +127,9 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 		return wait
 	}
 	if own.Empty {
+		if err := g.releaseRestore(ctx); err != nil {
+			return err
+		}
 		return g.backups.check(ctx, config, g.Reporter)
 	}
 	return nil

@@ -57,6 +57,13 @@ const (
 	Spool = pgmember.FolderVolume + "/spool"
 	// SourceSpool holds segments of the backup that the member begins with. They are wanted during the restore only.
 	SourceSpool = "/tmp/capstan-source"
+	// Unmasked is where a backup is restored to that is masked before it becomes the data, and Masking what is needed meanwhile.
+	Unmasked = pgmember.FolderVolume + "/unmasked"
+	Masking  = pgmember.FolderPrivate + "/masking"
+	// Restoring exists on the volume while a restore runs. One that was killed leaves it.
+	Restoring = pgmember.FolderVolume + "/restoring"
+	// Failed is where Patroni moves data that it could not begin with.
+	Failed = pgmember.FolderData + ".failed"
 	// SourceStanza is the stanza that is followed, once that is known.
 	SourceStanza = pgmember.FolderPrivate + "/source-stanza"
 	// Fetch exists while PostgreSQL may read the archive, because this standby cannot follow without it.

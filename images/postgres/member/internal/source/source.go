@@ -40,6 +40,9 @@ func Open(ctx context.Context, from pgmember.Source) (*Source, error) {
 	return &Source{where, from, folders}, nil
 }
 
+// Into restores to another folder than the data's.
+func (s *Source) Into(folder string) { s.folders.Data = folder }
+
 // Runner of pgBackRest for one stanza, or for all with "", with a configuration that is written to a file.
 func (s *Source) Runner(stanza, file string) (pgbackrest.Runner, error) {
 	return pgbackrest.Reader(s.from.Path, stanza, s.from.Processes, s.Repository, s.folders).Runner(file)

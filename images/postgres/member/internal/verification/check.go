@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/process"
 	frame "github.com/capstan-dev/capstan/images/member/verification"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/offline"
 )
 
 // assertionLimit is how long an assertion may take.
@@ -31,16 +32,16 @@ const maxSaid = 600
 
 // check what was restored: tables, indexes and catalogues of all databases, then the assertions, and with the server stopped the
 // checksums of all pages.
-func (t Trial) check(ctx context.Context, s *server) error {
-	if err := s.amcheck(ctx, t.Processes); err != nil {
+func (t Trial) check(ctx context.Context, s *offline.Server) error {
+	if err := amcheck(ctx, s, t.Processes); err != nil {
 		return frame.Because(ctx, err)
 	}
 	t.Log.Info("checked tables and indexes")
-	if err := s.reader(ctx); err != nil {
+	if err := reader(ctx, s); err != nil {
 		return frame.Because(ctx, err)
 	}
 	for i, a := range t.Assertions {
-		if err := s.assert(ctx, a); err != nil {
+		if err := assert(ctx, s, a); err != nil {
 			return frame.Because(ctx, &frame.Failure{Kind: members.VerifyAssertion, Message: fmt.Sprintf("spec.backup.verify.assertions[%d] in database %q: %v; see whether the data or the assertion is wrong",
 				i, a.Database, err)})
 		}
@@ -49,11 +50,11 @@ func (t Trial) check(ctx context.Context, s *server) error {
 	if err := s.Stop(ctx); err != nil {
 		return frame.Because(ctx, err)
 	}
-	if !s.checksums {
+	if !s.Checksums {
 		t.Log.Warn("the data has no checksums")
 		return nil
 	}
-	if said, err := s.program(ctx, "pg_checksums", "--check", "--pgdata="+s.data); err != nil {
+	if said, err := program(ctx, s, "pg_checksums", "--check", "--pgdata="+s.Data); err != nil {
 		return frame.Because(ctx, damaged("checksums of pages are wrong", said, err))
 	}
 	t.Log.Info("checked the checksums of all pages")
@@ -61,8 +62,8 @@ func (t Trial) check(ctx context.Context, s *server) error {
 }
 
 // amcheck checks the structure of all tables and indexes, including the catalogues.
-func (s *server) amcheck(ctx context.Context, processes int64) error {
-	said, err := s.program(ctx, "pg_amcheck", "--host="+s.folder, "--port=5432", "--username="+pgmember.RoleSuperuser, "--no-password",
+func amcheck(ctx context.Context, s *offline.Server, processes int64) error {
+	said, err := program(ctx, s, "pg_amcheck", "--host="+s.Folder, "--port=5432", "--username="+pgmember.RoleSuperuser, "--no-password",
 		"--all", "--install-missing", "--jobs="+strconv.FormatInt(max(2, processes), 10))
 	var exit *exec.ExitError
 	// 2 means damage, 1 that it is unknown.
@@ -85,13 +86,13 @@ func damaged(what, said string, err error) error {
 }
 
 // program of PostgreSQL, and what it says.
-func (s *server) program(ctx context.Context, name string, args ...string) (string, error) {
-	return process.Run(ctx, "", filepath.Join(s.programs, name), args...)
+func program(ctx context.Context, s *offline.Server, name string, args ...string) (string, error) {
+	return process.Run(ctx, "", filepath.Join(s.Programs, name), args...)
 }
 
 // reader makes the login that assertions run as: it reads everything, and is no superuser.
-func (s *server) reader(ctx context.Context) error {
-	conn, err := s.connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
+func reader(ctx context.Context, s *offline.Server) error {
+	conn, err := s.Connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
 	if err != nil {
 		return err
 	}
@@ -119,8 +120,8 @@ func (s *server) reader(ctx context.Context) error {
 }
 
 // assert that one statement yields true, once.
-func (s *server) assert(ctx context.Context, a pgmember.Assertion) error {
-	conn, err := s.connect(ctx, verifier, a.Database, map[string]string{
+func assert(ctx context.Context, s *offline.Server, a pgmember.Assertion) error {
+	conn, err := s.Connect(ctx, verifier, a.Database, map[string]string{
 		"statement_timeout": assertionLimit, "default_transaction_read_only": "on", "search_path": `"$user", public`,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ package verification
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	frame "github.com/capstan-dev/capstan/images/member/verification"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/offline"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
@@ -56,7 +58,7 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	defer server.Kill()
 	p.Took = time.Since(begun)
 	t.Log.Info("restored", "backup", p.Backup, "took", p.Took.String())
-	to, at, err := server.replayed(ctx)
+	to, at, err := server.Replayed(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -75,7 +77,7 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 }
 
 // restore a backup, and start a server that has replayed all that was archived.
-func (t Trial) restore(ctx context.Context, label string) (*server, error) {
+func (t Trial) restore(ctx context.Context, label string) (*offline.Server, error) {
 	ctx, cancel := frame.Within(ctx, t.MaxRestoreSeconds)
 	defer cancel()
 	if err := os.MkdirAll(t.Data, 0o700); err != nil {
@@ -89,7 +91,11 @@ func (t Trial) restore(ctx context.Context, label string) (*server, error) {
 	if err != nil {
 		return nil, &frame.Failure{Kind: members.VerifyRestore, Message: fmt.Sprintf("the backup has no data: %v", err)}
 	}
-	s, err := start(ctx, t.Programs(strings.TrimSpace(string(major))), t.Data, t.Folder, t.Preload)
+	s, err := offline.Start(ctx, t.Programs(strings.TrimSpace(string(major))), t.Data, t.Folder, t.Preload)
+	var unusable *offline.Unusable
+	if errors.As(err, &unusable) {
+		err = &frame.Failure{Kind: members.VerifyRestore, Message: unusable.Message}
+	}
 	if err != nil {
 		return nil, frame.Because(ctx, err)
 	}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package verification
+// Package offline runs PostgreSQL on restored data where no client reaches it: to verify a backup, and to mask a copy before it is handed
+// out.
+package offline
 
 import (
 	"bytes"
@@ -21,10 +23,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/process"
-	frame "github.com/capstan-dev/capstan/images/member/verification"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
@@ -41,29 +41,38 @@ const (
 	cannotConnectNow = "57P03"
 )
 
-// A server on what was restored. It is reached only by a socket in folder.
-type server struct {
-	programs, data, folder string
-	// checksums reports that the data has them.
-	checksums bool
+// Unusable data: PostgreSQL does not start on it, or the platform cannot log in.
+type Unusable struct { //nolint:errname // offline.Unusable says it.
+	// Message says why.
+	Message string
+}
+
+func (u *Unusable) Error() string { return u.Message }
+
+// A Server on what was restored. It is reached only by a socket in Folder.
+type Server struct {
+	// Programs is the folder of PostgreSQL's programs, and Data the restored data.
+	Programs, Data, Folder string
+	// Checksums reports that the data has them.
+	Checksums bool
 
 	child *process.Child
 	said  *tail
 }
 
-// start a server, and wait until it has replayed all that was archived. It archives nothing, sends and takes nothing, and runs no
+// Start a server, and wait until it has replayed all that was archived, or as much as was requested. It archives nothing, sends and takes nothing, and runs no
 // worker of any extension: what was restored is a copy, and must not act like the one it is of.
-func start(ctx context.Context, programs, data, folder string, preload []string) (*server, error) {
-	s := &server{programs: programs, data: data, folder: folder, said: &tail{}}
+func Start(ctx context.Context, programs, data, folder string, preload []string) (*Server, error) {
+	s := &Server{Programs: programs, Data: data, Folder: folder, said: &tail{}}
 	control, err := pgdata.Control(ctx, programs, data)
 	if err != nil {
-		return nil, &frame.Failure{Kind: members.VerifyRestore, Message: err.Error()}
+		return nil, &Unusable{err.Error()}
 	}
-	s.checksums = control["Data page checksum version"] != "0"
+	s.Checksums = control["Data page checksum version"] != "0"
 	hba := filepath.Join(folder, "pg_hba.conf")
 	config := filepath.Join(folder, "postgresql.conf")
 	if err := errors.Join(os.WriteFile(hba, []byte(everyone), 0o600), os.WriteFile(config, nil, 0o600)); err != nil {
-		return nil, fmt.Errorf("cannot configure the server of the verification: %w", err)
+		return nil, fmt.Errorf("cannot configure the server on what was restored: %w", err)
 	}
 	// Its workers would begin the jobs of the Database.
 	preload = slices.DeleteFunc(slices.Clone(preload), func(name string) bool { return name == "pg_cron" })
@@ -106,29 +115,29 @@ func start(ctx context.Context, programs, data, folder string, preload []string)
 }
 
 // await that all is replayed.
-func (s *server) await(ctx context.Context) error {
+func (s *Server) await(ctx context.Context) error {
 	for {
 		if s.child.Within(lookEvery) {
-			return &frame.Failure{Kind: members.VerifyRestore, Message: "PostgreSQL does not start on what was restored: " + s.said.cause()}
+			return &Unusable{"PostgreSQL does not start on what was restored: " + s.said.cause()}
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("cannot wait for the server of the verification: %w", ctx.Err())
+			return fmt.Errorf("cannot wait for the server on what was restored: %w", ctx.Err())
 		}
-		conn, err := s.connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
+		conn, err := s.Connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
 		var said *pgconn.PgError
 		switch {
 		case err == nil:
 			_ = conn.Close(ctx)
 			return nil
 		case errors.As(err, &said) && said.Code != cannotConnectNow:
-			return &frame.Failure{Kind: members.VerifyRestore, Message: "the platform cannot log in to what was restored: " + said.Message}
+			return &Unusable{"the platform cannot log in to what was restored: " + said.Message}
 		}
 	}
 }
 
-// replayed is how far the write-ahead log was replayed, and when the last transaction of it was committed, if there was one.
-func (s *server) replayed(ctx context.Context) (pgbackrest.LSN, time.Time, error) {
-	conn, err := s.connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
+// Replayed is how far the write-ahead log was replayed, and when the last transaction of it was committed, if there was one.
+func (s *Server) Replayed(ctx context.Context) (pgbackrest.LSN, time.Time, error) {
+	conn, err := s.Connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
 	if err != nil {
 		return 0, time.Time{}, err
 	}
@@ -147,19 +156,20 @@ func (s *server) replayed(ctx context.Context) (pgbackrest.LSN, time.Time, error
 	return lsn, *at, err
 }
 
-func (s *server) connect(ctx context.Context, user, database string, parameters map[string]string) (*pgx.Conn, error) {
-	all := map[string]string{"application_name": "capstan-verification"}
+// Connect as a user to a database, with parameters of the session.
+func (s *Server) Connect(ctx context.Context, user, database string, parameters map[string]string) (*pgx.Conn, error) {
+	all := map[string]string{"application_name": "capstan-offline"}
 	maps.Copy(all, parameters)
-	return managed.Dial(ctx, s.folder, 5432, user, database, all)
+	return managed.Dial(ctx, s.Folder, 5432, user, database, all)
 }
 
 // Stop the server so that its data is whole.
-func (s *server) Stop(ctx context.Context) error {
+func (s *Server) Stop(ctx context.Context) error {
 	if s.child.Ended() {
-		return errors.New("the server of the verification ended by itself")
+		return errors.New("the server on what was restored ended by itself")
 	}
 	if err := s.child.Signal(syscall.SIGINT); err != nil {
-		return fmt.Errorf("cannot stop the server of the verification: %w", err)
+		return fmt.Errorf("cannot stop the server on what was restored: %w", err)
 	}
 	select {
 	case <-s.child.Done():
@@ -167,12 +177,12 @@ func (s *server) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(stopWithin):
-		return fmt.Errorf("the server of the verification does not stop within %s", stopWithin)
+		return fmt.Errorf("the server on what was restored does not stop within %s", stopWithin)
 	}
 }
 
 // Kill it with its processes, if it runs. Its data is removed next.
-func (s *server) Kill() { s.child.Stop(syscall.SIGQUIT, 10*time.Second) }
+func (s *Server) Kill() { s.child.Stop(syscall.SIGQUIT, 10*time.Second) }
 
 // A tail is the end of what a program said.
 type tail struct {
