@@ -15,11 +15,13 @@ const (
 	FeatureExtensions   Feature = "extensions (`extensions`)"
 	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
 	FeatureFence        Feature = "keep a member stopped (`fence`)"
+	FeatureWALVolume    Feature = "a volume for the write-ahead log (`walStorage`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
 		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence,
+		FeatureWALVolume,
 	}
 }

@@ -159,6 +159,7 @@ const (
 // Volumes of the pods of a Database.
 const (
 	VolumeData    = "data"
+	VolumeWAL     = "wal"
 	VolumeSocket  = "run"
 	VolumeTLS     = "tls"
 	VolumeTmp     = "tmp"

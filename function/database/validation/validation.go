@@ -5,6 +5,7 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -28,6 +29,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkFeatures,
 	checkVersion,
 	checkSize,
+	checkWAL,
 	checkConfig,
 	checkExtensions,
 	checkDatabases,
@@ -89,6 +91,15 @@ func checkSize(s *facts.Cluster) []check.Problem {
 			s.PlanName(), strings.Join(names, ", "), facts.PlanDefault)}}
 	}
 	return checkMemory(s)
+}
+
+// checkWAL finds a spec without the volume that the data of members needs. The schema refuses such an edit.
+func checkWAL(s *facts.Cluster) []check.Problem {
+	if s.Spec.WALStorage != nil || !slices.ContainsFunc(compose.SortedKeys(s.Sets), func(letter string) bool { return s.Sets[letter].WAL }) {
+		return nil
+	}
+	return []check.Problem{check.Invalid("spec.walStorage", "", "the write-ahead logs of members are on volumes of their own, and stay there: set it to the size that they "+
+		"have; for data without such volumes make another Database with spec.from.database")}
 }
 
 // checkMemory finds members that are too small for their engine.
