@@ -315,7 +315,7 @@ func getsWALVolume(t *testing.T, d *v1alpha1.Database, node string) {
 	took, gaps := time.Since(since), w.gapsSince(t.Context(), since)
 	var volumes []*corev1.PersistentVolumeClaim
 	for name, p := range members(t.Context(), t, d) {
-		out, err := execIn(t.Context(), p, "postgres", `readlink /data/pgdata/pg_wal && ls /wal/pg_wal | grep -c ^0000 && ls -d /data/pgdata.wal* /wal/pg_wal.* 2>/dev/null; true`, "sh")
+		out, err := execIn(t.Context(), &p, "postgres", `readlink /data/pgdata/pg_wal && ls /wal/pg_wal | grep -c ^0000 && ls -d /data/pgdata.wal* /wal/pg_wal.* 2>/dev/null; true`, "sh")
 		if lines := strings.Fields(out); err != nil || len(lines) != 2 || lines[0] != "/wal/pg_wal" || lines[1] == "0" {
 			t.Errorf("the write-ahead log of %s is not on its volume, or something is left over: %v: %s", name, err, out)
 		}
