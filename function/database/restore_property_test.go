@@ -39,6 +39,9 @@ type history struct {
 	version, upgrade, asked string
 	retries                 int
 
+	// wal reports that the spec has a volume for the write-ahead log, which stays.
+	wal bool
+
 	// selects is the generation that the Service selected last.
 	selects int
 }
@@ -317,6 +320,9 @@ func (h *history) ask(revisionInputs string) {
 	h.asked = revisionInputs
 	if revisionInputs != "" {
 		revisionInputs = ", restore: " + revisionInputs
+	}
+	if h.wal = h.wal || h.r.IntN(8) == 0; h.wal {
+		revisionInputs += ", walStorage: 20Gi"
 	}
 	h.edit(atVersion(h.version, revisionInputs+", upgrade: "+cmp.Or(h.upgrade, "{keepOldFor: 1h}")))
 }

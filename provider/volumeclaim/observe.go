@@ -46,7 +46,7 @@ func (g *grower) Connect(context.Context, *v1alpha1.VolumeClaim) (managed.TypedE
 	return g, nil
 }
 
-// Observe the volumes. They exist for us even when there is none yet, because StatefulSets make those of data.
+// Observe the volumes. They exist for us even when there is none yet, because StatefulSets make the claims of data.
 func (g *grower) Observe(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed.ExternalObservation, error) {
 	found, err := g.volumes(ctx, cr)
 	if err != nil {

@@ -174,6 +174,7 @@ func makesWALVolumes(b *bench, v *v1alpha1.VolumeClaim) {
 	}
 	other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "wal-orders-db-b-0"}}
 	b.grant(other, "30Gi")
+	b.eventually("volumes that have their size", func() bool { return b.state(v) == v1alpha1.VolumeReady })
 	none := &corev1.PersistentVolumeClaim{}
 	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: "shop", Name: "wal-orders-db-c-0"}, none); err == nil {
 		b.t.Error("a member that was removed gets a volume")

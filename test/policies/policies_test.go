@@ -283,7 +283,8 @@ func TestPolicies(t *testing.T) {
 		"DeleteVolumeOfLog": {
 			reason: "A volume for the write-ahead log stays like one of data.",
 			do:     p.deletes(volume("wal-orders-db-c-0", logOf("orders-db-c"), nil)),
-			want:   "wal-orders-db-c-0 holds data or passwords of Database orders-db: to delete it for good",
+			want: "wal-orders-db-c-0 holds data or passwords of Database orders-db: to delete it for good, " +
+				"annotate it first with capstan.dev/release=wal-orders-db-c-0",
 		},
 		"MemberLabelsItsPods": {
 			reason: "A member tells its role on pods of its Database.",

@@ -102,7 +102,7 @@ func (s *Cluster) WALVolume(letter string) (storagev1alpha1.VolumeObservation, b
 	return storagev1alpha1.VolumeObservation{}, false
 }
 
-// dataState is the state of the volumes of data: the next step of growth does not wait for those of write-ahead logs.
+// dataState is the state of the volumes of data: the next step of growth does not wait for other volumes.
 func (s *Cluster) dataState() string {
 	if !slices.ContainsFunc(s.OnDisk.Volumes, func(v storagev1alpha1.VolumeObservation) bool { return v.Holds != "" }) {
 		return s.OnDisk.State

@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 )
 
-// Configuration is what Patroni is started with: a file, or a folder of files of which a later one counts more. New data and new copies
-// have their log on the volume from the start.
+// Configuration is what Patroni is started with: a file, or a folder of files, where a later file counts more. New data and new copies have
+// their log on the volume from the start.
 func (p Place) Configuration() (string, error) {
 	if !p.Mounted() {
 		return layout.Configuration, nil

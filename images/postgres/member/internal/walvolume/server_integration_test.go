@@ -99,7 +99,7 @@ func (s *server) socket() string { return filepath.Dir(s.place.Volume) }
 func (s *server) start() {
 	s.t.Helper()
 	s.own()
-	s.must(fmt.Sprintf("pg_ctl -D %s -w -t 60 -l %[1]s.log -o \"-c listen_addresses='' -k %s -c max_wal_size=4GB -c wal_level=replica\" start >/dev/null || { tail -20 %[1]s.log; exit 1; }",
+	s.must(fmt.Sprintf("pg_ctl -D %s -w -t 60 -l %[1]s.log -o \"-c listen_addresses='' -k %s -c jit=off -c max_wal_size=4GB -c wal_keep_size=512MB\" start >/dev/null || { tail -20 %[1]s.log; exit 1; }",
 		s.place.Data, s.socket()))
 }
 
@@ -226,7 +226,7 @@ func TestCopyHasItsLogApart(t *testing.T) {
 	}
 	other.own()
 	apartSocket := filepath.Join(s.socket(), "wal")
-	other.must(fmt.Sprintf("pg_ctl -D %s -w -t 60 -l %[1]s.log -o \"-c listen_addresses='' -k %s -c wal_log_hints=on -c primary_conninfo='host=%s user=postgres'\" start >/dev/null",
+	other.must(fmt.Sprintf("pg_ctl -D %s -w -t 60 -l %[1]s.log -o \"-c listen_addresses='' -k %s -c jit=off -c wal_log_hints=on -c wal_keep_size=512MB -c primary_conninfo='host=%s user=postgres'\" start >/dev/null",
 		copied.Data, apartSocket, s.socket()))
 	t.Cleanup(other.kill)
 	// pg_rewind needs the log of the target from the last common checkpoint on.
