@@ -293,9 +293,9 @@ func (h *history) trouble() {
 	}
 }
 
-// pause until the next pass: while an upgrade is under way it is short, or none would end in time.
+// pause until the next pass: while members upgrade, or decide who takes writes, it is short, or none would end in time.
 func (h *history) pause(usual time.Duration) time.Duration {
-	if step := h.remembers().Step; step != nil && step.Kind == memory.StepUpgrade {
+	if step := h.remembers().Step; step != nil && (step.Kind == memory.StepUpgrade || h.upgrades.decides) {
 		return usual / 20
 	}
 	return usual
@@ -321,7 +321,7 @@ func (h *history) ask(revisionInputs string) {
 	if revisionInputs != "" {
 		revisionInputs = ", restore: " + revisionInputs
 	}
-	if h.wal = h.wal || h.r.IntN(8) == 0; h.wal {
+	if h.wal = h.wal || len(h.log) > 15; h.wal { // in the middle of what happens
 		revisionInputs += ", walStorage: 20Gi"
 	}
 	h.edit(atVersion(h.version, revisionInputs+", upgrade: "+cmp.Or(h.upgrade, "{keepOldFor: 1h}")))

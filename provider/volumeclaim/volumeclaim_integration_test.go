@@ -6,6 +6,7 @@ package volumeclaim
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,9 +173,15 @@ func makesWALVolumes(b *bench, v *v1alpha1.VolumeClaim) {
 	if wal.UID != made {
 		b.t.Error("the claim is made twice")
 	}
-	other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "wal-orders-db-b-0"}}
-	b.grant(other, "30Gi")
-	b.eventually("volumes that have their size", func() bool { return b.state(v) == v1alpha1.VolumeReady })
+	for _, name := range []string{"wal-orders-db-b-0", "wal-orders-db-d-0"} {
+		b.grant(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}, "30Gi")
+	}
+	b.eventually("volumes of logs that have their size", func() bool {
+		b.state(v)
+		return !slices.ContainsFunc(v.Status.AtProvider.Volumes, func(o v1alpha1.VolumeObservation) bool {
+			return o.Holds == v1alpha1.HoldsWAL && o.State != v1alpha1.VolumeReady
+		})
+	})
 	none := &corev1.PersistentVolumeClaim{}
 	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: "shop", Name: "wal-orders-db-c-0"}, none); err == nil {
 		b.t.Error("a member that was removed gets a volume")
