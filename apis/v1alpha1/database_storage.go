@@ -88,10 +88,10 @@ type VolumeStatus struct {
 	// +optional
 	Fill string `json:"fill,omitempty"`
 
-	// WAL is the member's volume for the write-ahead log, if it has one.
+	// WALVolume is the member's volume for the write-ahead log, if it has one.
 	//
 	// +optional
-	WAL *WALVolumeStatus `json:"wal,omitempty"`
+	WALVolume *WALVolumeStatus `json:"wal,omitempty"`
 
 	// Diverged is since when the volume also holds data of a former leader that could not follow, in the folder
 	// pgdata.diverged. It is removed after seven days, or when the volume gets full.

@@ -66,7 +66,7 @@ func TestWALVolume(t *testing.T) {
 	if strings.Count(file, "waldir: /wal/pg_wal") != 2 {
 		t.Errorf("new data and copies do not have the log on the volume:\n%s", file)
 	}
-	if st := told(t, w.plan()).Storage; st.WALSize != "20Gi" || st.Size != "50Gi" || len(st.Volumes) != 3 || st.Volumes[0].WAL == nil {
+	if st := told(t, w.plan()).Storage; st.WALSize != "20Gi" || st.Size != "50Gi" || len(st.Volumes) != 3 || st.Volumes[0].WALVolume == nil {
 		t.Errorf("status.storage: %+v", st)
 	}
 }
@@ -158,7 +158,7 @@ func TestWALStorage(t *testing.T) {
 		},
 		"Raised": {
 			reason: "A volume that grows has room.", spec: apartMore, passes: 1, status: "True", told: "Growing",
-			words: []string{"the write-ahead log's of orders-db-a from 20Gi to 40Gi"},
+			words: []string{"for the write-ahead log of orders-db-a from 20Gi to 40Gi"},
 		},
 		"Grown": {reason: "And is there in the end.", spec: apartMore, passes: 3, status: "True", told: "StorageReady"},
 		"Failed": {
@@ -210,7 +210,7 @@ func TestWALVolumeRefused(t *testing.T) {
 		words                []string
 	}{
 		"Removed": {
-			"The data needs its log.", apart, basic, "InvalidSpec", []string{"spec.walStorage", "stay there", "spec.from.database"},
+			"The data needs its log.", apart, basic, "InvalidSpec", []string{"spec.walStorage", "stays there", "spec.from.database"},
 		},
 		"MySQL": {
 			"MySQL keeps its logs beside the data.", group, strings.Replace(group, "storage: 50Gi", "storage: 50Gi, walStorage: 20Gi", 1), "UnsupportedByEngine",

@@ -97,8 +97,8 @@ func (g *grower) volumes(ctx context.Context, cr *v1alpha1.VolumeClaim) ([]volum
 		v := volume{claim: c, size: p.Size}
 		if v.holdsWAL() {
 			v.size = *c.Spec.Resources.Requests.Storage()
-			if p.WAL != nil {
-				v.size = p.WAL.Size
+			if p.WALVolumes != nil {
+				v.size = p.WALVolumes.Size
 			}
 		}
 		v.refused = g.refusals.of(c, v.size)

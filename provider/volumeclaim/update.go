@@ -46,7 +46,7 @@ func (g *grower) Update(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed.
 // Each has a provisional uid, by which refusals are known.
 func missing(cr *v1alpha1.VolumeClaim, found []volume) []*corev1.PersistentVolumeClaim {
 	p := cr.Spec.ForProvider
-	if p.WAL == nil || p.Identity == "" || cr.GetDeletionTimestamp() != nil {
+	if p.WALVolumes == nil || p.Identity == "" || cr.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	var all []*corev1.PersistentVolumeClaim
@@ -65,10 +65,10 @@ func missing(cr *v1alpha1.VolumeClaim, found []volume) []*corev1.PersistentVolum
 			},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: p.WAL.Size}},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: p.WALVolumes.Size}},
 			},
 		}
-		if class := p.WAL.StorageClassName; class != "" {
+		if class := p.WALVolumes.StorageClassName; class != "" {
 			c.Spec.StorageClassName = &class
 		}
 		all = append(all, c)

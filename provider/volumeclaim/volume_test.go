@@ -190,7 +190,7 @@ func TestMissing(t *testing.T) {
 	}{
 		"None":    {reason: "Each member gets one.", want: []string{"wal-orders-db-a-0", "wal-orders-db-b-0"}},
 		"One":     {reason: "One that is there stays.", found: []string{"data-orders-db-a-0", "wal-orders-db-a-0"}, want: []string{"wal-orders-db-b-0"}},
-		"Without": {reason: "Without the field none is made.", change: func(v *v1alpha1.VolumeClaim) { v.Spec.ForProvider.WAL = nil }},
+		"Without": {reason: "Without the field none is made.", change: func(v *v1alpha1.VolumeClaim) { v.Spec.ForProvider.WALVolumes = nil }},
 		"Unknown": {reason: "A claim without an identity would be nobody's.", change: func(v *v1alpha1.VolumeClaim) { v.Spec.ForProvider.Identity = "" }},
 		"Going":   {reason: "Nothing is made for a Database that goes.", change: func(v *v1alpha1.VolumeClaim) { v.DeletionTimestamp = &metav1.Time{} }},
 	}
@@ -199,7 +199,7 @@ func TestMissing(t *testing.T) {
 			v := &v1alpha1.VolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db"}}
 			v.Spec.ForProvider = v1alpha1.VolumeClaimParameters{
 				Database: "orders-db", Identity: "3f2a", Members: []string{"orders-db-b", "orders-db-a"}, Size: resource.MustParse("50Gi"),
-				WAL: &v1alpha1.WALVolumes{Size: resource.MustParse("20Gi"), StorageClassName: "fast"},
+				WALVolumes: &v1alpha1.WALVolumes{Size: resource.MustParse("20Gi"), StorageClassName: "fast"},
 			}
 			if tc.change != nil {
 				tc.change(v)

@@ -302,7 +302,7 @@ func getsWALVolume(t *testing.T, d *v1alpha1.Database, node string) {
 			return fmt.Errorf("status.change is %+v", c)
 		}
 		hash = c.Hash
-		t.Logf("%s: %s; writes pause: %s", c.Hash, c.Summary, c.WritePause)
+		t.Logf("%s: %s", c.Hash, c.Summary)
 		return nil
 	})
 	since := time.Now()

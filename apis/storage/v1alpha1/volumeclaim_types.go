@@ -86,10 +86,10 @@ type VolumeClaimParameters struct {
 	// +optional
 	Members []string `json:"members,omitempty"`
 
-	// WAL are the volumes for the write-ahead log. Without it none is created, and those that exist keep their size.
+	// WALVolumes are the volumes for the write-ahead log. Without it none is created, and those that exist keep their size.
 	//
 	// +optional
-	WAL *WALVolumes `json:"wal,omitempty"`
+	WALVolumes *WALVolumes `json:"wal,omitempty"`
 
 	// Size is the minimum size of every volume of data. A larger volume keeps its size.
 	//

@@ -491,8 +491,8 @@ func (in *VolumeClaimParameters) DeepCopyInto(out *VolumeClaimParameters) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
-	if in.WAL != nil {
-		in, out := &in.WAL, &out.WAL
+	if in.WALVolumes != nil {
+		in, out := &in.WALVolumes, &out.WALVolumes
 		*out = new(WALVolumes)
 		(*in).DeepCopyInto(*out)
 	}

@@ -151,6 +151,10 @@ type Traits struct {
 	// MemoryParameter follows from the memory of a member and needs a restart.
 	MemoryParameter string
 
+	// Log is what a server writes before it changes data, in words, and LogDir where a volume for it alone is mounted; "" for an engine that
+	// has none.
+	Log, LogDir string
+
 	// BackupTool is the name of what takes backups, and BackupPort the name of the port where the host of a volume serves it.
 	BackupTool, BackupPort string
 
@@ -244,7 +248,7 @@ type Server struct {
 	Memory, Storage         int64
 	SpecMemory, SpecStorage resource.Quantity
 
-	// WALStorage is the volume that every member has for its write-ahead log alone, in bytes, and 0 without. While members get it, WALMoves
+	// WALStorage is the volume that every member has for its log alone, in bytes, and 0 without. While members get it, WALMoves
 	// reports that some have the log beside the data. SpecWALStorage is what the spec asks for, zero without.
 	WALStorage     int64
 	WALMoves       bool

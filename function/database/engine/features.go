@@ -15,7 +15,7 @@ const (
 	FeatureExtensions   Feature = "extensions (`extensions`)"
 	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
 	FeatureFence        Feature = "keep a member stopped (`fence`)"
-	FeatureWALVolume    Feature = "a volume for the write-ahead log (`walStorage`)"
+	FeatureWALVolume    Feature = "a volume for the log alone (`walStorage`)"
 )
 
 // Features that not every engine has.

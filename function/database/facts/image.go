@@ -41,7 +41,7 @@ type Size struct {
 	Connections      int32
 	StorageClassName string
 
-	// WALStorageClassName is the class of volumes for write-ahead logs.
+	// WALStorageClassName is the class of volumes for logs alone.
 	WALStorageClassName string
 }
 

@@ -107,8 +107,8 @@ type Set struct {
 	// Memory of its server, in bytes.
 	Memory int64
 
-	// WAL reports that its pod has a volume for the write-ahead log.
-	WAL bool
+	// LogVolume reports that its pod has a volume for the log alone.
+	LogVolume bool
 }
 
 func observeSet(letter string, o compose.Object, server string) Set {
@@ -135,7 +135,7 @@ func observeSet(letter string, o compose.Object, server string) Set {
 		v.Memory = q.Value()
 	}
 	volumes := compose.List(m, "spec", "template", "spec", "volumes")
-	v.WAL = Entry(volumes, names.VolumeWAL) != nil
+	v.LogVolume = Entry(volumes, names.VolumeWAL) != nil
 	v.ServerSecret, v.BucketSecret, v.BackupKey = SecretOf(volumes, names.VolumeServer), SecretOf(volumes, names.VolumeBackup), KeyIn(volumes, names.VolumeBackupKey)
 	return v
 }

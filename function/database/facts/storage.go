@@ -46,9 +46,9 @@ type Sizes struct {
 	// Usable is what the server may count on: the smallest volume, and while that is unknown spec.storage.
 	Usable resource.Quantity
 
-	// WAL are the sizes of volumes for write-ahead logs that exist, smallest first, and UsableWAL what the server may count on of them;
+	// Logs are the sizes of volumes for logs alone that exist, smallest first, and UsableWAL what the server may count on of them;
 	// zero without.
-	WAL       []resource.Quantity
+	Logs      []resource.Quantity
 	UsableWAL resource.Quantity
 
 	// WALMoves reports that some members have the log beside the data yet.
@@ -72,7 +72,7 @@ func (s *Cluster) measured(least resource.Quantity) Sizes {
 	return z
 }
 
-// measureWAL volumes, if the spec has any.
+// measureWAL is about volumes for logs alone, if the spec has any.
 func (s *Cluster) measureWAL(z *Sizes) {
 	if s.Spec.WALStorage == nil {
 		return
@@ -81,18 +81,18 @@ func (s *Cluster) measureWAL(z *Sizes) {
 	for letter, set := range s.Sets {
 		if v, ok := s.WALVolume(letter); ok {
 			if q, err := resource.ParseQuantity(v.Granted); err == nil {
-				z.WAL = append(z.WAL, q)
+				z.Logs = append(z.Logs, q)
 			}
 		}
-		z.WALMoves = z.WALMoves || !set.WAL
+		z.WALMoves = z.WALMoves || !set.LogVolume
 	}
-	slices.SortFunc(z.WAL, func(a, b resource.Quantity) int { return a.Cmp(b) })
-	if n := len(z.WAL); n > 0 && n == len(s.Sets) {
-		z.UsableWAL = z.WAL[0]
+	slices.SortFunc(z.Logs, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	if n := len(z.Logs); n > 0 && n == len(s.Sets) {
+		z.UsableWAL = z.Logs[0]
 	}
 }
 
-// WALVolume of a member's write-ahead log, as the VolumeClaim reports it.
+// WALVolume of a member, for its log alone, as the VolumeClaim reports it.
 func (s *Cluster) WALVolume(letter string) (storagev1alpha1.VolumeObservation, bool) {
 	for _, v := range s.OnDisk.Volumes {
 		if v.Holds == storagev1alpha1.HoldsWAL && v.Member == s.Member(letter) {

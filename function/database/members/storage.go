@@ -13,7 +13,7 @@ import (
 // VolumeClaimSpec of volumes that grow.
 type VolumeClaimSpec = objects.Spec[storagev1alpha1.VolumeClaimParameters]
 
-// Storage of the members that exist: their volumes grow to the desired size, and they get volumes for their write-ahead logs. StatefulSets
+// Storage of the members that exist: their volumes grow to the desired size, and they get volumes for their logs. StatefulSets
 // cannot do that: their claims stay as they were made.
 func Storage(d *compose.Draft, s *facts.Cluster) {
 	members := make([]string, 0, len(s.Sets))
@@ -22,7 +22,7 @@ func Storage(d *compose.Draft, s *facts.Cluster) {
 	}
 	p := storagev1alpha1.VolumeClaimParameters{Database: s.Base(), Identity: s.Identity, Members: members, Size: s.Sizes.Wanted}
 	if q := s.Spec.WALStorage; q != nil {
-		p.WAL = &storagev1alpha1.WALVolumes{Size: *q, StorageClassName: s.Size.WALStorageClassName}
+		p.WALVolumes = &storagev1alpha1.WALVolumes{Size: *q, StorageClassName: s.Size.WALStorageClassName}
 	}
 	d.Offer(s.In(names.VolumeClaim), objects.Managed(storagev1alpha1.VolumeClaimGroupVersionKind, s.Metadata(s.Base()), p))
 }

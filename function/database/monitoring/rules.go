@@ -57,11 +57,11 @@ func alerts(s *facts.Cluster) []monitoringv1.Rule {
 		volumes = append(volumes, engine.Alert{
 			Name: "DatabaseWALVolumeNearlyFull", Severity: engine.SeverityTicket, For: "10m",
 			Expr:    full(names.VolumeWAL) + " > 0.85",
-			Summary: "A volume for the write-ahead log of Database %s in namespace %s is over 85 %% full: the condition StorageHealthy names what keeps the log.",
+			Summary: "A volume for the " + s.Traits.Log + " of Database %s in namespace %s is over 85 %% full: the condition StorageHealthy names what keeps the log.",
 		}, engine.Alert{
 			Name: "DatabaseWALVolumeFull", Severity: engine.SeverityPage, For: "2m",
 			Expr:    full(names.VolumeWAL) + " > 0.95",
-			Summary: "A volume for the write-ahead log of Database %s in namespace %s is over 95 %% full, and the server is about to stop: raise spec.walStorage now.",
+			Summary: "A volume for the " + s.Traits.Log + " of Database %s in namespace %s is over 95 %% full, and the server is about to stop: raise spec.walStorage now.",
 		})
 	}
 	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), backupAlerts(s), standbyAlerts(s), importAlerts(s), own.Standbys)

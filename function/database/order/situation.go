@@ -72,9 +72,9 @@ func Of(s *facts.Cluster, target string) Situation {
 	return sit
 }
 
-// lacks is why the pod of a member that exists could not start with the volume for its write-ahead log, or "".
+// lacks is why the pod of a member that exists could not start with the volume for its log, or "".
 func lacks(s *facts.Cluster, letter string, o facts.Set) string {
-	if s.Spec.WALStorage == nil || o.WAL {
+	if s.Spec.WALStorage == nil || o.LogVolume {
 		return ""
 	}
 	switch v, found := s.WALVolume(letter); {

@@ -68,9 +68,9 @@ func Effects(s *facts.Cluster, target string, holds bool) []v1alpha1.ChangeEffec
 	return gathered(es)
 }
 
-// growsWAL reports whether a volume of a write-ahead log is smaller than spec.walStorage.
+// growsWAL reports whether a volume for a log alone is smaller than spec.walStorage.
 func growsWAL(s *facts.Cluster) bool {
-	z := s.Sizes.WAL
+	z := s.Sizes.Logs
 	return len(z) > 0 && z[0].Cmp(*s.Spec.WALStorage) < 0
 }
 

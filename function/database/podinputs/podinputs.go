@@ -34,7 +34,7 @@ const (
 	inputPullSecrets = "pullSecrets"
 	inputPod         = "pod"
 	inputPodMetadata = "podMetadata"
-	inputWAL         = "wal"
+	inputWAL         = "logVolume"
 )
 
 func podInputsOf(s *facts.Cluster) podInputs {

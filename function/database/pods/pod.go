@@ -306,7 +306,7 @@ func walMount(s *facts.Cluster) []*applycorev1.VolumeMountApplyConfiguration {
 	if s.Spec.WALStorage == nil {
 		return nil
 	}
-	return []*applycorev1.VolumeMountApplyConfiguration{Mount(names.VolumeWAL, "/wal", false)}
+	return []*applycorev1.VolumeMountApplyConfiguration{Mount(names.VolumeWAL, s.Traits.LogDir, false)}
 }
 
 // volumes beside the data.

@@ -69,11 +69,11 @@ func storageHealthy(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// fillings are volumes that fill up, in words: of data, and of write-ahead logs.
-type fillings struct{ data, wal []string }
+// fillings are volumes that fill up, in words: of data, and of logs alone.
+type fillings struct{ data, logs []string }
 
-func (f fillings) any() bool     { return len(f.data)+len(f.wal) > 0 }
-func (f fillings) words() string { return strings.Join(slices.Concat(f.data, f.wal), "; ") }
+func (f fillings) any() bool     { return len(f.data)+len(f.logs) > 0 }
+func (f fillings) words() string { return strings.Join(slices.Concat(f.data, f.logs), "; ") }
 
 // volumesOf members that are in use as a class says.
 func volumesOf(s *facts.Cluster, class string) fillings {
@@ -84,7 +84,7 @@ func volumesOf(s *facts.Cluster, class string) fillings {
 			f.data = append(f.data, fill(s, m))
 		}
 		if m.WALDisk == class {
-			f.wal = append(f.wal, fillWAL(s, letter, m))
+			f.logs = append(f.logs, fillWAL(s, letter, m))
 		}
 	}
 	return f
@@ -96,7 +96,7 @@ func fill(s *facts.Cluster, m observev1alpha1.TopologyMember) string {
 
 func fillWAL(s *facts.Cluster, letter string, m observev1alpha1.TopologyMember) string {
 	v, _ := s.WALVolume(letter)
-	return filling(s, "the volume for the write-ahead log of "+m.Name, v.Granted, m.Name, m.WALVolume)
+	return filling(s, "the volume for the "+s.Traits.Log+" of "+m.Name, v.Granted, m.Name, m.WALVolume)
 }
 
 // filling volume of a member, with its size if that is known, and what fills it.
@@ -120,7 +120,7 @@ func wanted(s *facts.Cluster, state string) string {
 		sizes = append(sizes, s.Sizes.Wanted.String())
 	}
 	if is(storagev1alpha1.HoldsWAL) && s.Spec.WALStorage != nil {
-		sizes = append(sizes, s.Spec.WALStorage.String()+" for the write-ahead log")
+		sizes = append(sizes, s.Spec.WALStorage.String()+" for the "+s.Traits.Log)
 	}
 	return strings.Join(sizes, " and ")
 }
@@ -136,8 +136,8 @@ func makeRoom(s *facts.Cluster, f fillings) string {
 	case growing(s):
 		return "They are growing: " + progress(s)
 	case len(f.data) == 0 && s.Spec.WALStorage != nil:
-		return fmt.Sprintf("Capstan does not grow volumes for the write-ahead log by itself. When the cause is fixed, the room is free again; raising spec.walStorage (%s) "+
-			"helps until then, without a restart and also while the server is stopped", s.Spec.WALStorage.String())
+		return fmt.Sprintf("Capstan does not grow volumes for the %s by itself. When the cause is fixed, the room is free again; raising spec.walStorage (%s) "+
+			"helps until then, without a restart and also while the server is stopped", s.Traits.Log, s.Spec.WALStorage.String())
 	case w.Bound:
 		return fmt.Sprintf("They have reached spec.storageGrowth.max (%s): raise it or spec.storage, or remove data", s.Spec.StorageGrowth.Max.String())
 	case w.Held != "":
@@ -149,8 +149,8 @@ func makeRoom(s *facts.Cluster, f fillings) string {
 
 // growing reports whether volumes are smaller than desired.
 func growing(s *facts.Cluster) bool {
-	granted, wal := s.Sizes.Granted, s.Sizes.WAL
-	return len(granted) > 0 && granted[0].Cmp(s.Sizes.Wanted) < 0 || len(wal) > 0 && wal[0].Cmp(*s.Spec.WALStorage) < 0
+	granted, logs := s.Sizes.Granted, s.Sizes.Logs
+	return len(granted) > 0 && granted[0].Cmp(s.Sizes.Wanted) < 0 || len(logs) > 0 && logs[0].Cmp(*s.Spec.WALStorage) < 0
 }
 
 func progress(s *facts.Cluster) string {
@@ -162,7 +162,7 @@ func progress(s *facts.Cluster) string {
 		}
 		if v, ok := s.WALVolume(letter); ok && s.Spec.WALStorage != nil {
 			if q, err := resource.ParseQuantity(v.Granted); err == nil && q.Cmp(*s.Spec.WALStorage) < 0 {
-				words = append(words, fmt.Sprintf("the write-ahead log's of %s from %s to %s", v.Member, v.Granted, s.Spec.WALStorage.String()))
+				words = append(words, fmt.Sprintf("for the %s of %s from %s to %s", s.Traits.Log, v.Member, v.Granted, s.Spec.WALStorage.String()))
 			}
 		}
 	}
@@ -176,9 +176,9 @@ func having(s *facts.Cluster, state string) []string {
 		switch {
 		case v.State != state:
 		case v.Holds != "" && v.Granted == "":
-			words = append(words, fmt.Sprintf("%s has no volume for its write-ahead log: %s", v.Member, v.Message))
+			words = append(words, fmt.Sprintf("%s has no volume for its %s: %s", v.Member, s.Traits.Log, v.Message))
 		case v.Holds != "":
-			words = append(words, fmt.Sprintf("%s has %s for its write-ahead log: %s", v.Member, v.Granted, v.Message))
+			words = append(words, fmt.Sprintf("%s has %s for its %s: %s", v.Member, v.Granted, s.Traits.Log, v.Message))
 		default:
 			words = append(words, fmt.Sprintf("%s has %s: %s", v.Member, v.Granted, v.Message))
 		}
@@ -195,7 +195,7 @@ func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
 	if has := s.Sizes.Granted; len(has) > 0 && len(has) == len(s.Sets) {
 		st.Size = has[0].String()
 	}
-	if has := s.Sizes.WAL; len(has) > 0 && len(has) == len(s.Sets) {
+	if has := s.Sizes.Logs; len(has) > 0 && len(has) == len(s.Sets) {
 		st.WALSize = has[0].String()
 	}
 	for _, v := range s.OnDisk.Volumes {
@@ -207,10 +207,10 @@ func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
 		if m := seen.Volume; m != nil {
 			o.UsedPercent, o.Fill, o.Diverged = m.UsedPercent, m.Fill, facts.Stamp(m.Diverged)
 		}
-		if wal, found := s.WALVolume(letter); found {
-			o.WAL = &v1alpha1.WALVolumeStatus{Size: wal.Granted}
+		if own, found := s.WALVolume(letter); found {
+			o.WALVolume = &v1alpha1.WALVolumeStatus{Size: own.Granted}
 			if m := seen.WALVolume; m != nil {
-				o.WAL.UsedPercent, o.WAL.Fill = m.UsedPercent, m.Fill
+				o.WALVolume.UsedPercent, o.WALVolume.Fill = m.UsedPercent, m.Fill
 			}
 		}
 		st.Volumes = append(st.Volumes, o)
@@ -226,7 +226,7 @@ func fullStop(s *facts.Cluster) string {
 			f.data = []string{fill(s, m)}
 		}
 		if m.WALDisk == facts.DiskFull {
-			f.wal = []string{fillWAL(s, letter, m)}
+			f.logs = []string{fillWAL(s, letter, m)}
 		}
 		if f.any() && !m.Ready {
 			return fmt.Sprintf("there is no leader, because a volume is full: %s. %s", f.words(), makeRoom(s, f))

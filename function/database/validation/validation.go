@@ -95,11 +95,11 @@ func checkSize(s *facts.Cluster) []check.Problem {
 
 // checkWAL finds a spec without the volume that the data of members needs. The schema refuses such an edit.
 func checkWAL(s *facts.Cluster) []check.Problem {
-	if s.Spec.WALStorage != nil || !slices.ContainsFunc(compose.SortedKeys(s.Sets), func(letter string) bool { return s.Sets[letter].WAL }) {
+	if s.Spec.WALStorage != nil || !slices.ContainsFunc(compose.SortedKeys(s.Sets), func(letter string) bool { return s.Sets[letter].LogVolume }) {
 		return nil
 	}
-	return []check.Problem{check.Invalid("spec.walStorage", "", "the write-ahead logs of members are on volumes of their own, and stay there: set it to the size that they "+
-		"have; for data without such volumes make another Database with spec.from.database")}
+	return []check.Problem{check.Invalid("spec.walStorage", "", fmt.Sprintf("the %s of each member is on a volume of its own, and stays there: set it to the size that these "+
+		"volumes have; for data without them make another Database with spec.from.database", s.Traits.Log))}
 }
 
 // checkMemory finds members that are too small for their engine.

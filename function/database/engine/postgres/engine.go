@@ -41,6 +41,8 @@ func (postgreSQL) Traits() engine.Traits {
 		Role:             "capstan:postgres-member",
 		Resume:           "run patronictl resume in a member to end the pause",
 		MemoryParameter:  parameterBuffers,
+		Log:              "write-ahead log",
+		LogDir:           pgmember.FolderWAL,
 		BackupTool:       "pgBackRest",
 		BackupPort:       "pgbackrest",
 		Backups:          backups,
