@@ -276,15 +276,19 @@ func TestDatabaseGrowth(t *testing.T) {
 			t.Errorf("growth must not be felt by those who write: %+v", a)
 		}
 	})
-
-	t.Run("WALVolume", func(t *testing.T) { getsWALVolume(t, d, led.Spec.NodeName) })
 }
 
-// getsWALVolume while it is written to: the plan shows the change, members move their write-ahead logs one by one, no acknowledged row is
-// lost, and the volumes grow without a restart.
-func getsWALVolume(t *testing.T, d *v1alpha1.Database, node string) {
-	t.Helper()
-	w := write(t, d, node, byService, 0)
+// TestDatabaseWALVolume adds a volume for the write-ahead log to a Database that is written to: the plan shows the change, members move their
+// logs one by one, no acknowledged row is lost, and the volumes grow without a restart.
+func TestDatabaseWALVolume(t *testing.T) {
+	withGrowingPlan(t)
+	ns := namespace(t)
+	d := database(ns, "apart", func(d *v1alpha1.Database) {
+		d.Spec.Storage, d.Spec.Plan, d.Spec.Resources = resource.MustParse("1Gi"), "grows", nil
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "writer"}}
+	})
+	createDatabase(t, d)
+	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
 	time.Sleep(5 * time.Second)
 	d.Spec.WALStorage = new(resource.MustParse("1Gi"))
 	d.Spec.Maintenance = &v1alpha1.DatabaseMaintenance{Approval: v1alpha1.ApprovalManual}
@@ -310,7 +314,7 @@ func getsWALVolume(t *testing.T, d *v1alpha1.Database, node string) {
 	if err := apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	within(t, creation, "every member is as requested", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonUpdated))
+	within(t, 2*creation, "every member is as requested", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonUpdated))
 	within(t, creation, "all members follow", running(d))
 	took, gaps := time.Since(since), w.gapsSince(t.Context(), since)
 	var volumes []*corev1.PersistentVolumeClaim
