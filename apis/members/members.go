@@ -54,6 +54,11 @@ type Report struct {
 	// Volume says how full the volume is, and by what.
 	Volume VolumeReport `json:"volume,omitzero"`
 
+	// WALDisk and WALVolume say the same of the volume of the write-ahead log, if
+	// it has one of its own.
+	WALDisk   string       `json:"walDisk,omitempty"`
+	WALVolume VolumeReport `json:"walVolume,omitzero"`
+
 	// Reason in one word why the member does not start, if it does not: for
 	// instance VolumeOfAnother, WaitingForFormerLeader or ImageUnsuitable.
 	Reason string `json:"reason,omitempty"`

@@ -50,6 +50,11 @@ type StorageStatus struct {
 	// +optional
 	Size string `json:"size,omitempty"`
 
+	// WALSize is the size of the smallest volume for the write-ahead log, once every member has one.
+	//
+	// +optional
+	WALSize string `json:"walSize,omitempty"`
+
 	// State: Ready, Pending, Growing, FileSystemResizePending, NotExpandable or Failed.
 	//
 	// +optional
@@ -83,9 +88,32 @@ type VolumeStatus struct {
 	// +optional
 	Fill string `json:"fill,omitempty"`
 
+	// WALVolume is the member's volume for the write-ahead log, if it has one.
+	//
+	// +optional
+	WALVolume *WALVolumeStatus `json:"wal,omitempty"`
+
 	// Diverged is since when the volume also holds data of a former leader that could not follow, in the folder
 	// pgdata.diverged. It is removed after seven days, or when the volume gets full.
 	//
 	// +optional
 	Diverged *metav1.Time `json:"diverged,omitempty"`
+}
+
+// WALVolumeStatus is the state of a volume for the write-ahead log.
+type WALVolumeStatus struct {
+	// Size of the volume.
+	//
+	// +optional
+	Size string `json:"size,omitempty"`
+
+	// UsedPercent is how full the volume is, in steps of 5, rounded down.
+	//
+	// +optional
+	UsedPercent int32 `json:"usedPercent,omitempty"`
+
+	// Fill is what fills the volume, once it is half full: Slot, Archive or WAL.
+	//
+	// +optional
+	Fill string `json:"fill,omitempty"`
 }

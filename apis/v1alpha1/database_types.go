@@ -73,6 +73,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.replication) || !has(self.replication.slots) || self.replication.slots.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".replication.slots",message="database must be one of spec.databases: add it there, or remove it for the first"
 // +kubebuilder:validation:XValidation:rule="!has(self.replication) || !has(self.replication.publications) || self.replication.publications.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".replication.publications",message="database must be one of spec.databases: add it there, or remove it for the first"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.config) || !('wal_level' in oldSelf.config) || oldSelf.config['wal_level'].lowerAscii() != 'logical' || (has(self.config) && 'wal_level' in self.config && self.config['wal_level'].lowerAscii() == 'logical')",fieldPath=".config",message="wal_level cannot change from logical to another value, because a server with replication slots does not start then: keep it; logical only writes a little more"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.walStorage) || has(self.walStorage)",fieldPath=".walStorage",message="cannot be removed: the write-ahead log stays on its volume; make another Database without walStorage and move the data, for instance with spec.from.database"
 // +kubebuilder:validation:XValidation:rule="has(self.from) == has(oldSelf.from) && (!has(self.from) || self.from == oldSelf.from)",fieldPath=".from",message="from cannot be changed, added or removed: it is used only when a Database is created; make another Database"
 type DatabaseSpec struct {
 	// Engine: postgres, or mysql for MySQL with Group Replication. MySQL does not have every field yet: one that it lacks is
@@ -117,6 +118,17 @@ type DatabaseSpec struct {
 	//
 	// +optional
 	StorageGrowth *StorageGrowth `json:"storageGrowth,omitempty"`
+
+	// WALStorage is the size of a second volume of each member, for the write-ahead log alone: the log cannot fill the volume
+	// of the data, nor data the volume of the log, and each can have disks of its own. You can raise it at any time. It cannot
+	// shrink or be removed. Adding it to a running Database restarts the members one by one, and each moves its log. Default:
+	// the log is on the volume of the data.
+	//
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="must be a quantity of at least 1Gi, for instance 20Gi"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || !isQuantity(string(oldSelf)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="cannot shrink: make another Database of the size you want and move the data"
+	// +kubebuilder:example="20Gi"
+	// +optional
+	WALStorage *resource.Quantity `json:"walStorage,omitempty"`
 
 	// Plan is a size from the platform's settings: CPU, memory, storage class and number of connections. A change
 	// restarts the members one by one. Default: the plan default of the settings.

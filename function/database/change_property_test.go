@@ -11,9 +11,11 @@ import (
 	"time"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/database/encoding"
+	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/switchover"
 	"github.com/capstan-dev/capstan/function/release"
@@ -34,6 +36,10 @@ type fleet struct {
 	timeline      int64
 	ids           map[string]int
 	requestedMove []observev1alpha1.SwitchoverOutcome
+
+	// wal reports that the spec has a volume for the write-ahead log, which stays; claimed are members that have its claim.
+	wal     bool
+	claimed map[string]bool
 
 	// blind reports that nobody looks, paused that failover is off, for so many steps.
 	blind, paused int
@@ -56,13 +62,13 @@ type fleet struct {
 type kind struct {
 	spec, engine, restarts, reloads, later string
 
-	hooks bool
+	hooks, wal bool
 }
 
 // kinds of Databases that the rules of change hold for.
 func kinds() map[string]kind {
 	return map[string]kind{
-		"postgres": {spec: basic, engine: `engine: postgres, version: "17"`, restarts: "max_connections", reloads: "work_mem: 8MB", later: "work_mem: 64MB", hooks: true},
+		"postgres": {spec: basic, engine: `engine: postgres, version: "17"`, restarts: "max_connections", reloads: "work_mem: 8MB", later: "work_mem: 64MB", hooks: true, wal: true},
 		"mysql":    {spec: group, engine: `engine: mysql, version: "9.7"`, restarts: "max_connections", reloads: "sort_buffer_size: 8M", later: "sort_buffer_size: 64M"},
 	}
 }
@@ -111,6 +117,9 @@ func (f *fleet) asked() string {
 	}
 	if f.works.before+f.works.after > 0 {
 		maintenance = append(maintenance, f.works.asked())
+	}
+	if f.wal {
+		fields += ", walStorage: 20Gi"
 	}
 	if f.revisionInputs != "" {
 		fields += fmt.Sprintf(", switchover: {id: %q}", f.revisionInputs)
@@ -208,6 +217,9 @@ func (f *fleet) carryOut(p *compose.Plan, hash string) {
 				repositoryAddress = append(repositoryAddress, letter)
 			}
 			touched = append(touched, letter)
+			if facts.Entry(compose.List(is.Map(), "spec", "template", "spec", "volumes"), names.VolumeWAL) != nil && !f.claimed[letter] {
+				f.failf("%s gets a volume for its log that is not there", letter)
+			}
 			m.template, m.blocked = template(f.t, is), f.spec == 5
 			m.down, m.ours = 1+f.r.IntN(2), true
 		}
@@ -350,8 +362,34 @@ func (f *fleet) tell() {
 			}
 		case "Access":
 			o.Map()["status"] = map[string]any{"conditions": ready, "atProvider": map[string]any{"logins": []any{"app"}}}
+		case "VolumeClaim":
+			f.claim(o.Map())
 		}
 	}
+}
+
+// claim volumes for write-ahead logs, each after a while.
+func (f *fleet) claim(o map[string]any) {
+	if compose.Map(o, "spec", "forProvider", "wal") == nil {
+		return
+	}
+	at := storagev1alpha1.VolumeClaimObservation{State: storagev1alpha1.VolumeReady}
+	for _, v := range compose.List(o, "spec", "forProvider", "members") {
+		name := v.(string)
+		letter := strings.TrimPrefix(name, "orders-db-")
+		f.claimed[letter] = f.claimed[letter] || f.r.IntN(3) == 0
+		at.Volumes = append(at.Volumes, storagev1alpha1.VolumeObservation{Name: "data-" + name + "-0", Member: name, State: storagev1alpha1.VolumeReady, Granted: "50Gi"})
+		if f.claimed[letter] {
+			at.Volumes = append(at.Volumes, storagev1alpha1.VolumeObservation{
+				Name: "wal-" + name + "-0", Member: name, Holds: storagev1alpha1.HoldsWAL, State: storagev1alpha1.VolumePending,
+			})
+		}
+	}
+	m, err := compose.AsMap(at)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	o["status"] = map[string]any{"atProvider": m}
 }
 
 // move the lead, once for each id, as the provider and Patroni do.
@@ -441,6 +479,11 @@ func (f *fleet) trouble() {
 		f.edited()
 	case 21, 22:
 		f.rerun()
+	case 23:
+		if f.kind.wal && !f.wal {
+			f.wal = true
+			f.edited()
+		}
 	case 16:
 		f.planner = Planner(release.Release{Version: []string{"v1", "v2"}[f.r.IntN(2)]})
 	}
@@ -488,7 +531,7 @@ func changes(t *testing.T, kind kind) {
 	for seed := range uint64(seeds) {
 		f := &fleet{
 			kind: kind, world: running(t, kind.spec), r: rand.New(rand.NewPCG(seed, 7)), members: map[string]*tenant{}, leader: "a",
-			timeline: 1, ids: map[string]int{}, replicas: 3, works: newWorks(),
+			timeline: 1, ids: map[string]int{}, replicas: 3, works: newWorks(), claimed: map[string]bool{},
 		}
 		f.log = append(f.log, fmt.Sprintf("seed %d", seed))
 		for _, letter := range []string{"a", "b", "c"} {

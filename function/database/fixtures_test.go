@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/release"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
@@ -83,7 +84,13 @@ type world struct {
 
 	// sizes of volumes by member, as far as they have grown, and stuck why they do not: a state, if they do not.
 	sizes map[string]string
-	stuck string
+
+	// noWAL reports that the provider makes no volumes for write-ahead logs.
+	noWAL bool
+
+	// filledWAL are volumes for write-ahead logs by member.
+	filledWAL map[string]filled
+	stuck     string
 
 	// filled volumes by member.
 	filled map[string]filled
@@ -299,6 +306,12 @@ func (w *world) start(o map[string]any) observev1alpha1.TopologyMember {
 	if f, ok := w.filled[name]; ok {
 		m.Disk, m.Volume = f.disk, &f.VolumeReport
 	}
+	if facts.Entry(compose.List(o, "spec", "template", "spec", "volumes"), names.VolumeWAL) != nil {
+		m.WALDisk = "Ok"
+		if f, ok := w.filledWAL[name]; ok {
+			m.WALDisk, m.WALVolume = f.disk, &f.VolumeReport
+		}
+	}
 	if why := w.broken[name]; why != "" {
 		m.State, m.Role, m.Ready, m.Reason, m.Message = observev1alpha1.MemberFailed, "", false, why, "it says why: correct it"
 	}
@@ -325,12 +338,35 @@ func (w *world) grow(o map[string]any) map[string]any {
 			at.State = v.State
 		}
 		at.Volumes = append(at.Volumes, v)
+		if wal := compose.Text(o, "spec", "forProvider", "wal", "size"); wal != "" && !w.noWAL {
+			at.Volumes = append(at.Volumes, w.growWAL(name, resource.MustParse(wal)))
+		}
 	}
 	m, err := compose.AsMap(at)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return m
+}
+
+// growWAL makes the volume for a member's write-ahead log, or lets it grow.
+func (w *world) growWAL(member string, size resource.Quantity) storagev1alpha1.VolumeObservation {
+	name := "wal-" + member + "-0"
+	v := storagev1alpha1.VolumeObservation{Name: name, Member: member, Holds: storagev1alpha1.HoldsWAL, State: storagev1alpha1.VolumeReady, Granted: w.sizes[name]}
+	if v.Granted == "" {
+		v.Granted = size.String()
+		w.sizes[name] = v.Granted
+	}
+	if has := resource.MustParse(v.Granted); has.Cmp(size) < 0 {
+		v.State = storagev1alpha1.VolumeGrowing
+		if w.stuck != "" {
+			v.State, v.Message = w.stuck, "it says why: correct it"
+		}
+	}
+	if w.stuck == "" {
+		w.sizes[name] = size.String()
+	}
+	return v
 }
 
 // made with this size: the volume of a member.

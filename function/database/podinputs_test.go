@@ -14,7 +14,7 @@ var (
 	podInputs = []string{
 		"availability.spread", "backup.enabled", "backup.encryption", "backup.to", "config{}", "databases[].name", "engine", "extensions[]",
 		"from", "imagePullSecrets[].name", "monitoring.enabled", "plan", "pod", "podMetadata", "resources",
-		"tls.issuerRef", "version",
+		"tls.issuerRef", "version", "walStorage",
 	}
 	// managed fields reach no pod, or a running one without a restart.
 	managed = []string{

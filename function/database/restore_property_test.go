@@ -39,6 +39,9 @@ type history struct {
 	version, upgrade, asked string
 	retries                 int
 
+	// wal reports that the spec has a volume for the write-ahead log, which stays.
+	wal bool
+
 	// selects is the generation that the Service selected last.
 	selects int
 }
@@ -290,9 +293,9 @@ func (h *history) trouble() {
 	}
 }
 
-// pause until the next pass: while an upgrade is under way it is short, or none would end in time.
+// pause until the next pass: while members upgrade, or decide who takes writes, it is short, or none would end in time.
 func (h *history) pause(usual time.Duration) time.Duration {
-	if step := h.remembers().Step; step != nil && step.Kind == memory.StepUpgrade {
+	if step := h.remembers().Step; step != nil && (step.Kind == memory.StepUpgrade || h.upgrades.decides) {
 		return usual / 20
 	}
 	return usual
@@ -317,6 +320,9 @@ func (h *history) ask(revisionInputs string) {
 	h.asked = revisionInputs
 	if revisionInputs != "" {
 		revisionInputs = ", restore: " + revisionInputs
+	}
+	if h.wal = h.wal || len(h.log) > 15; h.wal { // in the middle of what happens
+		revisionInputs += ", walStorage: 20Gi"
 	}
 	h.edit(atVersion(h.version, revisionInputs+", upgrade: "+cmp.Or(h.upgrade, "{keepOldFor: 1h}")))
 }

@@ -376,7 +376,7 @@ func TestFields(t *testing.T) {
 			"replicas", "scaling", "objectives", "lifecycle", "rollout", "experiment", "slo", "route", "availability", "revisionHistoryLimit",
 		}},
 		"Database": {reflect.TypeFor[v1alpha1.DatabaseSpec](), databaseFields, []string{
-			"replicas", "storage", "storageGrowth", "availability", "consumers", "replication", "credentials", "backup", "from", "promote", "cutOver", "restore",
+			"replicas", "storage", "storageGrowth", "walStorage", "availability", "consumers", "replication", "credentials", "backup", "from", "promote", "cutOver", "restore",
 			"upgrade", "expose", "monitoring", "maintenance", "switchover", "reinitialize", "fence", "hibernated", "deletionProtection",
 		}},
 	}

@@ -206,4 +206,12 @@ type DatabasePlan struct {
 	// +kubebuilder:example="fast"
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
+
+	// WALStorageClassName is the class of volumes for the write-ahead log (spec.walStorage). Default: StorageClassName. Volumes
+	// that exist stay in their class.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:example="fastest"
+	// +optional
+	WALStorageClassName string `json:"walStorageClassName,omitempty"`
 }

@@ -108,7 +108,7 @@ func slimClaim(o any) (any, error) {
 		return o, nil
 	}
 	small := &corev1.PersistentVolumeClaim{
-		ObjectMeta: seen.Meta(c, []string{v1alpha1.LabelDatabase, v1alpha1.LabelMember}, nil),
+		ObjectMeta: seen.Meta(c, []string{v1alpha1.LabelDatabase, v1alpha1.LabelMember, v1alpha1.LabelVolume}, nil),
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: c.Status.Phase},
 	}
 	if size, ok := c.Status.Capacity[corev1.ResourceStorage]; ok {

@@ -66,11 +66,18 @@ func (v *view) phase(o v1alpha1.TopologyObservation) string {
 	return v1alpha1.TopologyRunning
 }
 
-// volumes are the members that have one.
+// holdsData reports whether a claim is for data, and not for the write-ahead log alone.
+func holdsData(c *corev1.PersistentVolumeClaim) bool {
+	return c.GetLabels()[v1alpha1.LabelVolume] == ""
+}
+
+// volumes are the members that have one with data.
 func (v *view) volumes() []string {
 	names := map[string]bool{}
 	for i := range v.claims {
-		names[v.claims[i].GetLabels()[v1alpha1.LabelMember]] = true
+		if c := &v.claims[i]; holdsData(c) {
+			names[c.GetLabels()[v1alpha1.LabelMember]] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }
@@ -79,7 +86,7 @@ func (v *view) volumes() []string {
 func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 	m := v1alpha1.TopologyMember{Name: name, State: v1alpha1.MemberStopped}
 	for i := range v.claims {
-		if c := &v.claims[i]; c.GetLabels()[v1alpha1.LabelMember] == name {
+		if c := &v.claims[i]; holdsData(c) && c.GetLabels()[v1alpha1.LabelMember] == name {
 			if size, ok := c.Status.Capacity[corev1.ResourceStorage]; ok {
 				m.VolumeSize = size.String()
 			}
@@ -108,7 +115,7 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 		m.Lag = v.lag(p)
 	}
 	r := report(p)
-	m.Version, m.Disk, m.Reason, m.Message = r.Version, r.Disk, r.Reason, r.Message
+	m.Version, m.Disk, m.WALDisk, m.Reason, m.Message = r.Version, r.Disk, r.WALDisk, r.Reason, r.Message
 	if r.Reinitialize.ID != "" {
 		m.Reinitialize = &r.Reinitialize
 	}
@@ -117,6 +124,9 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 	}
 	if r.Volume != (v1alpha1.VolumeReport{}) {
 		m.Volume = &r.Volume
+	}
+	if r.WALVolume != (v1alpha1.VolumeReport{}) {
+		m.WALVolume = &r.WALVolume
 	}
 	if h != nil && (r.Reason == "" || m.State == v1alpha1.MemberStarting) {
 		m.Reason, m.Message = string(h.Reason), h.Message()

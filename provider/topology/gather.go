@@ -113,4 +113,10 @@ func arrive(was *v1alpha1.TopologyMember, is v1alpha1.TopologyMember) {
 	if was.Volume == nil && was.Disk == diskOK {
 		was.Volume = is.Volume
 	}
+	if was.WALDisk == "" && is.WALDisk == diskOK {
+		was.WALDisk = is.WALDisk
+	}
+	if was.WALVolume == nil && was.WALDisk == diskOK {
+		was.WALVolume = is.WALVolume
+	}
 }

@@ -19,9 +19,11 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 	if err := json.Unmarshal([]byte(p.GetAnnotations()[v1alpha1.AnnotationMember]), &r); err != nil {
 		return v1alpha1.MemberReport{}
 	}
-	for _, field := range []*string{&r.Version, &r.Disk, &r.Reason, &r.Volume.FileSystem, &r.Volume.Fill, &r.Volume.Slot, &r.Volume.Diverged} {
+	for _, field := range []*string{&r.Version, &r.Disk, &r.WALDisk, &r.Reason} {
 		*field = words.Bounded(words.OneLine(*field), maxReason)
 	}
+	boundVolume(&r.Volume)
+	boundVolume(&r.WALVolume)
 	r.Message = words.Bounded(words.OneLine(r.Message), maxMessage)
 	r.Reinitialize.ID = words.Bounded(words.OneLine(r.Reinitialize.ID), maxReason)
 	r.Reinitialize.Outcome = words.Bounded(words.OneLine(r.Reinitialize.Outcome), maxReason)
@@ -29,12 +31,19 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 	r.Fence.ID = words.Bounded(words.OneLine(r.Fence.ID), maxReason)
 	r.Fence.Outcome = words.Bounded(words.OneLine(r.Fence.Outcome), maxReason)
 	r.Fence.Message = words.Bounded(words.OneLine(r.Fence.Message), maxMessage)
-	r.Volume.UsedPercent = min(max(r.Volume.UsedPercent, 0), 100)
 	bound(&r.Backup)
 	boundFollowing(&r.Following)
 	boundImport(r.Import)
 	r.RestorePoints = boundPoints(r.RestorePoints)
 	return r
+}
+
+// boundVolume bounds what a member reports of a volume.
+func boundVolume(v *v1alpha1.VolumeReport) {
+	for _, field := range []*string{&v.FileSystem, &v.Fill, &v.Slot, &v.Diverged} {
+		*field = words.Bounded(words.OneLine(*field), maxReason)
+	}
+	v.UsedPercent = min(max(v.UsedPercent, 0), 100)
 }
 
 // bound what a member reports of backups: a program that may annotate a pod could write it.

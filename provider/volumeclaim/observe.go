@@ -28,7 +28,7 @@ var (
 
 // A grower lets volumes grow.
 type grower struct {
-	// StatefulSets make claims, and volumes outlive everything.
+	// Volumes outlive everything.
 	kind.Nothing[*v1alpha1.VolumeClaim]
 
 	// kube writes.
@@ -46,7 +46,7 @@ func (g *grower) Connect(context.Context, *v1alpha1.VolumeClaim) (managed.TypedE
 	return g, nil
 }
 
-// Observe the volumes. They exist for us even when there is none yet, because StatefulSets make them.
+// Observe the volumes. They exist for us even when there is none yet, because StatefulSets make the claims of data.
 func (g *grower) Observe(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed.ExternalObservation, error) {
 	found, err := g.volumes(ctx, cr)
 	if err != nil {
@@ -55,12 +55,21 @@ func (g *grower) Observe(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed
 	at := v1alpha1.VolumeClaimObservation{State: v1alpha1.VolumePending}
 	upToDate := true
 	for i, v := range found {
-		told := v.observation(cr.Spec.ForProvider.Size)
+		told := v.observation()
 		at.Volumes = append(at.Volumes, told)
 		if i == 0 || urgency(told.State) > urgency(at.State) {
 			at.State = told.State
 		}
-		upToDate = upToDate && !v.lacks(cr.Spec.ForProvider.Size)
+		upToDate = upToDate && !v.lacks()
+	}
+	for _, c := range missing(cr, found) {
+		upToDate = false
+		if refused := g.refusals.of(c, *c.Spec.Resources.Requests.Storage()); refused != "" {
+			at.State = v1alpha1.VolumeFailed
+			at.Volumes = append(at.Volumes, v1alpha1.VolumeObservation{
+				Name: c.GetName(), Member: c.GetLabels()[observev1alpha1.LabelMember], Holds: v1alpha1.HoldsWAL, State: v1alpha1.VolumeFailed, Message: refused,
+			})
+		}
 	}
 	cr.Status.AtProvider = at
 	cr.SetConditions(judge(at).WithObservedGeneration(cr.GetGeneration()))
@@ -85,7 +94,14 @@ func (g *grower) volumes(ctx context.Context, cr *v1alpha1.VolumeClaim) ([]volum
 		if !slices.Contains(p.Members, c.GetLabels()[observev1alpha1.LabelMember]) {
 			continue
 		}
-		v := volume{claim: c, refused: g.refusals.of(c, p.Size)}
+		v := volume{claim: c, size: p.Size}
+		if v.holdsWAL() {
+			v.size = *c.Spec.Resources.Requests.Storage()
+			if p.WALVolumes != nil {
+				v.size = p.WALVolumes.Size
+			}
+		}
+		v.refused = g.refusals.of(c, v.size)
 		if name := c.Spec.StorageClassName; name != nil && *name != "" {
 			class := &storagev1.StorageClass{}
 			switch err := g.seen.Get(ctx, client.ObjectKey{Name: *name}, class); {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumeclaim reconciles VolumeClaims: they let the data volumes of a Database grow, and report the progress.
+// Package volumeclaim reconciles VolumeClaims: they let the volumes of a Database grow, make volumes for write-ahead logs, and report
+// the progress.
 //
-// StatefulSets create the claims, and their templates for claims cannot be changed. So this package raises requests, and does
-// nothing else: it creates, deletes and shrinks no claim. The rest is the work of the StorageClass' provisioner and of the
+// StatefulSets create the claims of data, and their templates for claims cannot be changed. So this package raises requests. It creates
+// the claims of write-ahead logs, because a member may get such a volume when its StatefulSet exists already. It deletes and shrinks no
+// claim. The rest is the work of the StorageClass' provisioner and of the
 // kubelet, and reported in the status of the claim.
 package volumeclaim
 

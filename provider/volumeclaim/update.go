@@ -6,22 +6,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// Update raises what claims request that is less than it should be. Volumes grow independently: one that cannot does not hold up
-// the others.
+// Update raises what claims request that is less than it should be, and makes the claims of write-ahead logs that are missing. Volumes are
+// independent: one that cannot grow or be made does not hold up the others.
 func (g *grower) Update(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed.ExternalUpdate, error) {
 	found, err := g.volumes(ctx, cr)
 	if err != nil {
@@ -29,11 +32,60 @@ func (g *grower) Update(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed.
 	}
 	var failed []error
 	for _, v := range found {
-		if v.lacks(cr.Spec.ForProvider.Size) {
-			failed = append(failed, g.grow(ctx, client.ObjectKeyFromObject(v.claim), cr.Spec.ForProvider.Size))
+		if v.lacks() {
+			failed = append(failed, g.grow(ctx, client.ObjectKeyFromObject(v.claim), v.size))
 		}
 	}
+	for _, c := range missing(cr, found) {
+		failed = append(failed, g.make(ctx, c))
+	}
 	return managed.ExternalUpdate{}, errors.Join(failed...)
+}
+
+// missing claims of write-ahead logs, which no StatefulSet can make: what it makes cannot change, and a member may get such a volume later.
+// Each has a provisional uid, by which refusals are known.
+func missing(cr *v1alpha1.VolumeClaim, found []volume) []*corev1.PersistentVolumeClaim {
+	p := cr.Spec.ForProvider
+	if p.WALVolumes == nil || p.Identity == "" || cr.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	var all []*corev1.PersistentVolumeClaim
+	for _, member := range slices.Sorted(slices.Values(p.Members)) {
+		name := "wal-" + member + "-0"
+		if slices.ContainsFunc(found, func(v volume) bool { return v.claim.GetName() == name }) {
+			continue
+		}
+		c := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: cr.GetNamespace(), Name: name, UID: types.UID(cr.GetNamespace() + "/" + name),
+				Labels: map[string]string{
+					observev1alpha1.LabelDatabase: p.Database, observev1alpha1.LabelMember: member, observev1alpha1.LabelIdentity: p.Identity,
+					observev1alpha1.LabelVolume: observev1alpha1.VolumeWAL,
+				},
+			},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: p.WALVolumes.Size}},
+			},
+		}
+		if class := p.WALVolumes.StorageClassName; class != "" {
+			c.Spec.StorageClassName = &class
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// make a claim.
+func (g *grower) make(ctx context.Context, provisional *corev1.PersistentVolumeClaim) error {
+	c := provisional.DeepCopy()
+	c.UID = ""
+	err := g.kube.Create(ctx, c)
+	g.refusals.note(provisional, *c.Spec.Resources.Requests.Storage(), err)
+	if err != nil {
+		return fmt.Errorf("cannot make volume claim %q: %w", provisional.GetName(), err)
+	}
+	return nil
 }
 
 // grow a claim. What the API server has now counts: it may be more by now, and that must not become less.
@@ -72,8 +124,8 @@ func (r *refusals) note(claim *corev1.PersistentVolumeClaim, size resource.Quant
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case kerrors.IsForbidden(err), kerrors.IsInvalid(err):
-		message := "the API server refuses the size: " + words.Bounded(words.OneLine(err.Error()), maxMessage)
+	case kerrors.IsForbidden(err), kerrors.IsInvalid(err), kerrors.IsAlreadyExists(err):
+		message := "the API server refuses the request: " + words.Bounded(words.OneLine(err.Error()), maxMessage)
 		r.all[claim.GetUID()] = refusal{size: size.String(), message: message}
 	case err == nil, kerrors.IsNotFound(err):
 		delete(r.all, claim.GetUID())

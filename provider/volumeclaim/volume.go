@@ -24,7 +24,10 @@ type volume struct {
 	// class that it was made by, if it is there.
 	class *storagev1.StorageClass
 
-	// refused is why the API server did not take the size that is wanted, if it was tried.
+	// size that it should have at least.
+	size resource.Quantity
+
+	// refused is why the API server did not take that size, if it was tried.
 	refused string
 }
 
@@ -40,19 +43,27 @@ func (v volume) expandable() bool {
 	return v.class != nil && v.class.AllowVolumeExpansion != nil && *v.class.AllowVolumeExpansion
 }
 
-// lacks reports whether more must be requested, and can be.
-func (v volume) lacks(size resource.Quantity) bool {
-	requested := v.requested()
-	return v.bound() && v.claim.GetDeletionTimestamp() == nil && v.expandable() && requested.Cmp(size) < 0
+// holdsWAL reports whether it is for the write-ahead log alone.
+func (v volume) holdsWAL() bool {
+	return v.claim.GetLabels()[observev1alpha1.LabelVolume] == observev1alpha1.VolumeWAL
 }
 
-// observation of a volume is that should have a size.
-func (v volume) observation(size resource.Quantity) v1alpha1.VolumeObservation {
+// lacks reports whether more must be requested, and can be.
+func (v volume) lacks() bool {
+	requested := v.requested()
+	return v.bound() && v.claim.GetDeletionTimestamp() == nil && v.expandable() && requested.Cmp(v.size) < 0
+}
+
+// observation of a volume.
+func (v volume) observation() v1alpha1.VolumeObservation {
 	requested, granted := v.requested(), v.granted()
 	o := v1alpha1.VolumeObservation{
 		Name:      v.claim.GetName(),
 		Member:    v.claim.GetLabels()[observev1alpha1.LabelMember],
 		Requested: requested.String(),
+	}
+	if v.holdsWAL() {
+		o.Holds = v1alpha1.HoldsWAL
 	}
 	if v.claim.Spec.StorageClassName != nil {
 		o.StorageClass = *v.claim.Spec.StorageClassName
@@ -60,13 +71,13 @@ func (v volume) observation(size resource.Quantity) v1alpha1.VolumeObservation {
 	if !granted.IsZero() {
 		o.Granted = granted.String()
 	}
-	o.State, o.Message = v.state(size)
+	o.State, o.Message = v.state()
 	return o
 }
 
 // state of a volume, and the cause when a person has to act.
-func (v volume) state(size resource.Quantity) (state, message string) {
-	requested, granted := v.requested(), v.granted()
+func (v volume) state() (state, message string) {
+	size, requested, granted := v.size, v.requested(), v.granted()
 	switch {
 	case !v.bound():
 		return v1alpha1.VolumePending, ""
@@ -105,7 +116,11 @@ func (v volume) failure() (string, bool) {
 	}
 	switch v.claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] {
 	case corev1.PersistentVolumeClaimControllerResizeInfeasible, corev1.PersistentVolumeClaimNodeResizeInfeasible:
-		return "the storage driver cannot give it this size: set spec.storage of the Database to what it can give, which must be more than it has", true
+		field := "spec.storage"
+		if v.holdsWAL() {
+			field = "spec.walStorage"
+		}
+		return "the storage driver cannot give it this size: set " + field + " of the Database to what it can give, which must be more than it has", true
 	default:
 		return "", false
 	}

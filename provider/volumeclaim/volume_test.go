@@ -146,6 +146,15 @@ func TestTell(t *testing.T) {
 			want:  v1alpha1.VolumeObservation{Requested: "80Gi", Granted: "50Gi", State: v1alpha1.VolumeFailed},
 			words: "cannot give it this size",
 		},
+		"InfeasibleLog": {
+			reason: "What cannot be given to a volume of the write-ahead log is another field.",
+			volume: volume{class: grows, claim: claimOf("80Gi", "50Gi", func(c *corev1.PersistentVolumeClaim) {
+				c.Labels[observev1alpha1.LabelVolume] = observev1alpha1.VolumeWAL
+				c.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: corev1.PersistentVolumeClaimControllerResizeInfeasible}
+			})},
+			want:  v1alpha1.VolumeObservation{Requested: "80Gi", Granted: "50Gi", Holds: v1alpha1.HoldsWAL, State: v1alpha1.VolumeFailed},
+			words: "set spec.walStorage",
+		},
 		"Going": {
 			reason: "A claim that is being deleted is left alone.",
 			volume: volume{class: grows, claim: claimOf("50Gi", "50Gi", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} })},
@@ -154,9 +163,9 @@ func TestTell(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			size := resource.MustParse("80Gi")
+			tc.volume.size = resource.MustParse("80Gi")
 			tc.want.Name, tc.want.Member, tc.want.StorageClass = "data-orders-db-a-0", "orders-db-a", "fast"
-			got := tc.volume.observation(size)
+			got := tc.volume.observation()
 			if !strings.Contains(got.Message, tc.words) || (got.Message == "") != (tc.words == "") {
 				t.Errorf("\n%s\nwant %q in message %q", tc.reason, tc.words, got.Message)
 			}
@@ -164,8 +173,50 @@ func TestTell(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\ntell(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if got := tc.volume.lacks(size); got != tc.lacks {
+			if got := tc.volume.lacks(); got != tc.lacks {
 				t.Errorf("\n%s\nlacks(...): want %t, got %t", tc.reason, tc.lacks, got)
+			}
+		})
+	}
+}
+
+// TestMissing claims are those of write-ahead logs of members that have none.
+func TestMissing(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*v1alpha1.VolumeClaim)
+		found  []string
+		want   []string
+	}{
+		"None":    {reason: "Each member gets one.", want: []string{"wal-orders-db-a-0", "wal-orders-db-b-0"}},
+		"One":     {reason: "One that is there stays.", found: []string{"data-orders-db-a-0", "wal-orders-db-a-0"}, want: []string{"wal-orders-db-b-0"}},
+		"Without": {reason: "Without the field none is made.", change: func(v *v1alpha1.VolumeClaim) { v.Spec.ForProvider.WALVolumes = nil }},
+		"Unknown": {reason: "A claim without an identity would be nobody's.", change: func(v *v1alpha1.VolumeClaim) { v.Spec.ForProvider.Identity = "" }},
+		"Going":   {reason: "Nothing is made for a Database that goes.", change: func(v *v1alpha1.VolumeClaim) { v.DeletionTimestamp = &metav1.Time{} }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := &v1alpha1.VolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db"}}
+			v.Spec.ForProvider = v1alpha1.VolumeClaimParameters{
+				Database: "orders-db", Identity: "3f2a", Members: []string{"orders-db-b", "orders-db-a"}, Size: resource.MustParse("50Gi"),
+				WALVolumes: &v1alpha1.WALVolumes{Size: resource.MustParse("20Gi"), StorageClassName: "fast"},
+			}
+			if tc.change != nil {
+				tc.change(v)
+			}
+			var found []volume
+			for _, name := range tc.found {
+				found = append(found, volume{claim: claimOf("50Gi", "50Gi", func(c *corev1.PersistentVolumeClaim) { c.Name = name })})
+			}
+			var got []string
+			for _, c := range missing(v, found) {
+				got = append(got, c.Name)
+				if c.Labels[observev1alpha1.LabelVolume] != observev1alpha1.VolumeWAL || c.Spec.Resources.Requests.Storage().String() != "20Gi" || *c.Spec.StorageClassName != "fast" {
+					t.Errorf("\n%s\na claim of another kind: %+v", tc.reason, c)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nmissing(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ package volumeclaim
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,60 @@ func (b *bench) resize(v *v1alpha1.VolumeClaim, size string) {
 	}
 }
 
+// makesWALVolumes, each once, and lets them grow apart from those of data. A quota that refuses one is told.
+func makesWALVolumes(b *bench, v *v1alpha1.VolumeClaim) {
+	b.t.Helper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "storage"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsStorage: resource.MustParse("900Gi")}},
+	}
+	b.create(quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourceRequestsStorage: resource.MustParse("890Gi")}}
+	if err := b.Status().Update(b.t.Context(), quota); err != nil {
+		b.t.Fatal(err)
+	}
+	want := func(size string) {
+		b.t.Helper()
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"forProvider":{"wal":{"size":"`+size+`","storageClassName":"grows"}}}}`))
+		if err := b.Patch(b.t.Context(), v, patch); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	want("20Gi")
+	b.eventually("a refusal that is told", func() bool {
+		return b.state(v) == v1alpha1.VolumeFailed && strings.Contains(v.GetCondition(xpv2.TypeReady).Message, "exceeded quota")
+	})
+	if err := b.Delete(b.t.Context(), quota); err != nil {
+		b.t.Fatal(err)
+	}
+	wal := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "wal-orders-db-a-0"}}
+	b.eventually("a claim for the log", func() bool { return b.Get(b.t.Context(), client.ObjectKeyFromObject(wal), wal) == nil })
+	if len(wal.OwnerReferences) > 0 || b.requested(wal) != "20Gi" {
+		b.t.Errorf("it outlives its Database, with its own size: %+v", wal)
+	}
+	made := wal.UID
+	b.grant(wal, "20Gi")
+	want("30Gi")
+	b.eventually("growth of the log's volume", func() bool { return b.requested(wal) == "30Gi" })
+	b.grant(wal, "30Gi")
+	if wal.UID != made {
+		b.t.Error("the claim is made twice")
+	}
+	for _, name := range []string{"wal-orders-db-b-0", "wal-orders-db-d-0"} {
+		b.grant(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}, "30Gi")
+	}
+	b.eventually("volumes of logs that have their size", func() bool {
+		b.state(v)
+		return !slices.ContainsFunc(v.Status.AtProvider.Volumes, func(o v1alpha1.VolumeObservation) bool {
+			return o.Holds == v1alpha1.HoldsWAL && o.State != v1alpha1.VolumeReady
+		})
+	})
+	none := &corev1.PersistentVolumeClaim{}
+	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: "shop", Name: "wal-orders-db-c-0"}, none); err == nil {
+		b.t.Error("a member that was removed gets a volume")
+	}
+}
+
 func TestVolumesGrow(t *testing.T) {
 	b := newBench(t)
 	b.create(
@@ -205,6 +260,7 @@ func TestVolumesGrow(t *testing.T) {
 		}
 		b.eventually("growth once the class lets it", func() bool { return b.requested(fixed) == "200Gi" })
 	})
+	t.Run("WAL", func(t *testing.T) { makesWALVolumes(b, v) })
 	t.Run("Quiet", func(t *testing.T) {
 		b.state(v)
 		before := v.GetResourceVersion()

@@ -278,6 +278,71 @@ func TestDatabaseGrowth(t *testing.T) {
 	})
 }
 
+// TestDatabaseWALVolume adds a volume for the write-ahead log to a Database that is written to: the plan shows the change, members move their
+// logs one by one, no acknowledged row is lost, and the volumes grow without a restart.
+func TestDatabaseWALVolume(t *testing.T) {
+	withGrowingPlan(t)
+	ns := namespace(t)
+	d := database(ns, "apart", func(d *v1alpha1.Database) {
+		d.Spec.Storage, d.Spec.Plan, d.Spec.Resources = resource.MustParse("1Gi"), "grows", nil
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "writer"}}
+	})
+	createDatabase(t, d)
+	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
+	time.Sleep(5 * time.Second)
+	d.Spec.WALStorage = new(resource.MustParse("1Gi"))
+	d.Spec.Maintenance = &v1alpha1.DatabaseMaintenance{Approval: v1alpha1.ApprovalManual}
+	if err := apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	var hash string
+	eventually(t, "the change is planned", func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		c := got.Status.Change
+		if c == nil || len(c.Order) != 3 || c.Order[2] != got.Status.Leader || !strings.Contains(c.Summary, "spec.walStorage") {
+			return fmt.Errorf("status.change is %+v", c)
+		}
+		hash = c.Hash
+		t.Logf("%s: %s", c.Hash, c.Summary)
+		return nil
+	})
+	since := time.Now()
+	d.Spec.Maintenance.Approve = hash
+	if err := apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 2*creation, "every member is as requested", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonUpdated))
+	within(t, creation, "all members follow", running(d))
+	took, gaps := time.Since(since), w.gapsSince(t.Context(), since)
+	var volumes []*corev1.PersistentVolumeClaim
+	for name, p := range members(t.Context(), t, d) {
+		out, err := execIn(t.Context(), &p, "postgres", `readlink /data/pgdata/pg_wal && ls /wal/pg_wal | grep -c ^0000 && ls -d /data/pgdata.wal* /wal/pg_wal.* 2>/dev/null; true`, "sh")
+		if lines := strings.Fields(out); err != nil || len(lines) != 2 || lines[0] != "/wal/pg_wal" || lines[1] == "0" {
+			t.Errorf("the write-ahead log of %s is not on its volume, or something is left over: %v: %s", name, err, out)
+		}
+		volumes = append(volumes, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: "wal-" + p.Name}})
+	}
+	before := generations(t, d)
+	d.Spec.WALStorage = new(resource.MustParse("2Gi"))
+	if err := apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	within(t, creation, "volumes of logs have grown", granted("2Gi", volumes...))
+	within(t, creation, "the status reports that everything is healthy", databaseCondition(d, v1alpha1.TypeStorageHealthy, corev1.ConditionTrue, v1alpha1.ReasonStorageReady))
+	if now := generations(t, d); !maps.Equal(before, now) {
+		t.Errorf("growth must not restart anything: before %v, now %v", before, now)
+	}
+	a := w.end(t)
+	t.Logf("three members moved their logs in %s, longest gap %.1f s of %d; %d rows acknowledged, %d failed, %d lost",
+		took.Round(100*time.Millisecond), longest(gaps), len(gaps), a.Acknowledged, a.Failed, len(a.Lost))
+	if len(a.Lost) > 0 || longest(gaps) > planned+slack {
+		t.Errorf("a move must cost no more than one change of the leader: %+v", a)
+	}
+}
+
 // panicked is the error of a client when the leader can no longer write its log: its server recovers, and it stays the
 // leader.
 const panicked = "because of crash of another server process"

@@ -252,6 +252,40 @@ func TestPolicies(t *testing.T) {
 			do:     p.resizes(provider, volume("scratch-2", nil, nil), "5Gi", "8Gi"),
 			want:   "the provider may change only volume claims with the label capstan.dev/database",
 		},
+		"ProviderMakesVolumeForLog": {
+			reason: "It makes the volume for a member's write-ahead log.",
+			do:     p.creates(provider, volume("wal-orders-db-a-0", logOf("orders-db-a"), nil)),
+		},
+		"ProviderMakesVolumeForData": {
+			reason: "And no other: an empty volume of data would keep a member from its own.",
+			do:     p.creates(provider, volume("data-orders-db-n-0", ours(), nil)),
+			want:   "the provider may create only empty volume claims for the write-ahead log of a member",
+		},
+		"ProviderMakesVolumeOfAnotherMember": {
+			reason: "Its name says whose it is.",
+			do:     p.creates(provider, volume("data-orders-db-o-0", logOf("orders-db-o"), nil)),
+			want:   "the provider may create only empty volume claims for the write-ahead log of a member",
+		},
+		"ProviderTakesOverVolume": {
+			reason: "It gets nobody's data.",
+			do: p.creates(provider, func() client.Object {
+				o := volume("wal-orders-db-b-0", logOf("orders-db-b"), nil).(*corev1.PersistentVolumeClaim)
+				o.Spec.VolumeName = "somebody-elses"
+				return o
+			}()),
+			want: "the provider may create only empty volume claims for the write-ahead log of a member",
+		},
+		"ProviderMakesOtherVolume": {
+			reason: "Volumes of others are nobody's business.",
+			do:     p.creates(provider, volume("scratch-3", nil, nil)),
+			want:   "the provider may change only volume claims with the label capstan.dev/database",
+		},
+		"DeleteVolumeOfLog": {
+			reason: "A volume for the write-ahead log stays like one of data.",
+			do:     p.deletes(volume("wal-orders-db-c-0", logOf("orders-db-c"), nil)),
+			want: "wal-orders-db-c-0 holds data or passwords of Database orders-db: to delete it for good, " +
+				"annotate it first with capstan.dev/release=wal-orders-db-c-0",
+		},
 		"MemberLabelsItsPods": {
 			reason: "A member tells its role on pods of its Database.",
 			do: p.changes(member, pod("orders-db-a-0", "orders-db"), func(o client.Object) {
@@ -712,6 +746,11 @@ func belongs(to string) map[string]string {
 	}
 
 	return map[string]string{"capstan.dev/database": to}
+}
+
+// logOf a member: the labels of the volume for its write-ahead log.
+func logOf(member string) map[string]string {
+	return with(with(ours(), "capstan.dev/member", member), "capstan.dev/volume", "wal")
 }
 
 func ours() map[string]string {

@@ -247,6 +247,7 @@ func fields() map[string]field {
 		"VolumeClaim.spec.forProvider.database":                              {harmless: ownVolumes},
 		"VolumeClaim.spec.forProvider.identity":                              {harmless: ownVolumes},
 		"VolumeClaim.spec.forProvider.members[]":                             {harmless: ownVolumes},
+		"VolumeClaim.spec.forProvider.wal.storageClassName":                  {harmless: "It makes claims in its own namespace only, as a tenant can, too."},
 		"Analysis.metadata.annotations[crossplane.io/external-name]":         {harmless: "An Analysis has nothing outside."},
 		"Analysis.spec.providerConfigRef.kind":                               {attack: kindsOfConfig},
 		"Analysis.spec.providerConfigRef.name":                               {attack: othersConfig},

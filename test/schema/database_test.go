@@ -55,6 +55,8 @@ func TestDatabase(t *testing.T) {
 		"GrowthBetween":   {reason: "Members tell in steps of 5.", fields: `{storageGrowth: {max: 100Gi, whenFreePercent: 12}}`, want: "multiple of 5"},
 		"GrowthTooSmall":  {reason: "A step has to be seen by its size.", fields: `{storageGrowth: {max: 100Gi, byPercent: 5}}`, want: "greater than or equal to 20"},
 		"TinyStorage":     {reason: "A server needs room.", fields: `{storage: 10Mi}`, want: "must be a quantity of at least 1Gi"},
+		"TinyLog":         {reason: "A log needs room, too.", fields: `{walStorage: 100Mi}`, want: "must be a quantity of at least 1Gi"},
+		"LogOfItsOwn":     {reason: "A volume for the log has a size of its own.", fields: `{walStorage: 20Gi}`},
 		"PlanAndSize":     {reason: "A plan says all.", fields: `{plan: small, resources: {cpu: "1"}}`, want: "set plan or resources, not both"},
 		"UnknownDatabase": {reason: "A consumer connects to what there is.", fields: `{consumers: [{name: api, database: x}]}`, want: "database must be one of spec.databases"},
 		"ReservedLogin":   {reason: "Names of Capstan's own objects are taken.", fields: `{consumers: [{name: members}]}`, want: "must not be a name that Capstan uses itself"},
@@ -226,8 +228,11 @@ func TestDatabase(t *testing.T) {
 func TestDatabaseChanges(t *testing.T) {
 	a := newAdmission(t, readXRD(t, databaseXRD))
 	for name, tc := range map[string]struct{ reason, before, after, want string }{
-		"Grow":   {reason: "More storage may be asked for.", before: `{}`, after: `{storage: 80Gi}`},
-		"Shrink": {reason: "Data does not shrink.", before: `{}`, after: `{storage: 10Gi}`, want: "cannot shrink"},
+		"Grow":      {reason: "More storage may be asked for.", before: `{}`, after: `{storage: 80Gi}`},
+		"Shrink":    {reason: "Data does not shrink.", before: `{}`, after: `{storage: 10Gi}`, want: "cannot shrink"},
+		"ShrinkLog": {reason: "Neither does a volume for the log.", before: `{walStorage: 20Gi}`, after: `{walStorage: 10Gi}`, want: "cannot shrink"},
+		"RemoveLog": {reason: "Data needs its log.", before: `{walStorage: 20Gi}`, after: `{}`, want: "spec.walStorage: Invalid value: cannot be removed"},
+		"AddLog":    {reason: "A running Database may get it.", before: `{}`, after: `{walStorage: 20Gi}`},
 
 		"BackupOff":   {reason: "Backups are switched on and off.", before: `{backup: {enabled: true}}`, after: `{backup: {enabled: false}}`},
 		"VolumeGrows": {reason: "More may be asked for.", before: `{backup: {to: {volume: {size: 10Gi}}}}`, after: `{backup: {to: {volume: {size: 20Gi}}}}`},

@@ -12,6 +12,8 @@ const (
 	// FolderVolume is the data volume, and FolderData the data of PostgreSQL on it.
 	FolderVolume = "/data"
 	FolderData   = FolderVolume + "/pgdata"
+	// FolderWAL is the volume of the write-ahead log, if it has one of its own.
+	FolderWAL = "/wal"
 	// FolderSocket holds PostgreSQL's socket.
 	FolderSocket = "/run/postgresql"
 	// FolderPrivate is in memory, and no other container of the pod sees it.
@@ -35,8 +37,10 @@ const (
 
 // Files in FolderConfig.
 const (
-	FilePatroni      = "patroni.yaml"
-	FileConfig       = "member.json"
+	FilePatroni = "patroni.yaml"
+	FileConfig  = "member.json"
+	// FilePatroniWAL adds to FilePatroni what holds for members whose write-ahead log has a volume of its own.
+	FilePatroniWAL   = "patroni-wal.yaml"
 	FilePooler       = "pgbouncer.ini"
 	FilePoolerAccess = "pgbouncer_hba.conf"
 )
@@ -109,4 +113,8 @@ const (
 	ReasonPatroniEnded = "PatroniEnded"
 	// ReasonRolesOrExtensionsFailed: the leader could not create what only a superuser can.
 	ReasonRolesOrExtensionsFailed = "RolesOrExtensionsFailed"
+	// ReasonWALVolumeLost: the volume of the write-ahead log is missing or has lost the log that the data needs.
+	ReasonWALVolumeLost = "WALVolumeLost"
+	// ReasonWALVolumeTooSmall: the write-ahead log has no room on the volume that it gets.
+	ReasonWALVolumeTooSmall = "WALVolumeTooSmall"
 )

@@ -22,6 +22,12 @@ const (
 	// LabelIdentity is the identity of the Database of a volume.
 	LabelIdentity = "capstan.dev/identity"
 
+	// LabelVolume is VolumeWAL on a volume of the write-ahead log. Volumes of data do not have it.
+	LabelVolume = "capstan.dev/volume"
+
+	// VolumeWAL is the value of LabelVolume.
+	VolumeWAL = "wal"
+
 	// LabelRole is RoleLabelLeader or RoleLabelReplica on the pod of a running member. Members set it themselves: a new
 	// leader first removes RoleLabelLeader from all others.
 	LabelRole = members.LabelRole
@@ -469,6 +475,16 @@ type TopologyMember struct {
 	//
 	// +optional
 	Volume *VolumeReport `json:"volume,omitempty"`
+
+	// WALDisk is how full the volume of the write-ahead log is, if the member has one: Ok, Low or Full.
+	//
+	// +optional
+	WALDisk string `json:"walDisk,omitempty"`
+
+	// WALVolume is how full that volume is, and of what.
+	//
+	// +optional
+	WALVolume *VolumeReport `json:"walVolume,omitempty"`
 
 	// Reinitialize is what became of the last request to copy the member again.
 	//

@@ -1850,6 +1850,11 @@ func (in *TopologyMember) DeepCopyInto(out *TopologyMember) {
 		*out = new(VolumeReport)
 		**out = **in
 	}
+	if in.WALVolume != nil {
+		in, out := &in.WALVolume, &out.WALVolume
+		*out = new(VolumeReport)
+		**out = **in
+	}
 	if in.Reinitialize != nil {
 		in, out := &in.Reinitialize, &out.Reinitialize
 		*out = new(ReinitializeReport)

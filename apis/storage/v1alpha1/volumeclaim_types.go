@@ -10,8 +10,9 @@ import (
 )
 
 // A VolumeClaim observes the data volumes of a Database and lets them grow. It raises the requests of their persistent
-// volume claims, and reports the progress. It never creates, deletes or shrinks a volume, and never changes volumes of
-// other members and Databases. Each Database composes one.
+// volume claims, and reports the progress. If the Database has volumes for the write-ahead log, it creates their claims,
+// too. It never creates another claim, deletes or shrinks a volume, or changes volumes of other members and Databases.
+// Each Database composes one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -49,7 +50,7 @@ type VolumeClaimSpec struct {
 	// ManagementPolicies: a VolumeClaim observes volumes and lets them grow (Update). Default: ["Observe", "Update"].
 	//
 	// +kubebuilder:default={"Observe","Update"}
-	// +kubebuilder:validation:XValidation:rule="self.all(p, p == 'Observe' || p == 'Update')",message="must be Observe, Update or nothing: a VolumeClaim does not create or delete volumes"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, p == 'Observe' || p == 'Update')",message="must be Observe, Update or nothing: a VolumeClaim does not delete volumes"
 	// +kubebuilder:example={"Observe","Update"}
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
@@ -85,11 +86,33 @@ type VolumeClaimParameters struct {
 	// +optional
 	Members []string `json:"members,omitempty"`
 
-	// Size is the minimum size of every volume. A larger volume keeps its size.
+	// WALVolumes are the volumes for the write-ahead log. Without it none is created, and those that exist keep their size.
+	//
+	// +optional
+	WALVolumes *WALVolumes `json:"wal,omitempty"`
+
+	// Size is the minimum size of every volume of data. A larger volume keeps its size.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1')) >= 0",message="must be a quantity above 0, for instance 50Gi"
 	// +kubebuilder:example="50Gi"
 	Size resource.Quantity `json:"size"`
+}
+
+// WALVolumes are volumes for the write-ahead log, one of each member. The claim of member orders-db-a is
+// wal-orders-db-a-0. It is created once and stays, like a claim of data.
+type WALVolumes struct {
+	// Size is the minimum size of every volume of the log. A larger volume keeps its size.
+	//
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1')) >= 0",message="must be a quantity above 0, for instance 20Gi"
+	// +kubebuilder:example="20Gi"
+	Size resource.Quantity `json:"size"`
+
+	// StorageClassName of volumes that are created. Default: the cluster's default class.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:example="fast"
+	// +optional
+	StorageClassName string `json:"storageClassName,omitempty"`
 }
 
 // VolumeClaimStatus is the observed size of the volumes.
@@ -101,6 +124,9 @@ type VolumeClaimStatus struct {
 	// +optional
 	AtProvider VolumeClaimObservation `json:"atProvider,omitempty"`
 }
+
+// HoldsWAL is what a volume of the write-ahead log holds.
+const HoldsWAL = "WAL"
 
 // States of a volume.
 const (
@@ -142,6 +168,11 @@ type VolumeObservation struct {
 
 	// Member whose data it holds.
 	Member string `json:"member"`
+
+	// Holds is WAL for a volume of the write-ahead log, and empty for a volume of data.
+	//
+	// +optional
+	Holds string `json:"holds,omitempty"`
 
 	// StorageClass of the volume.
 	//

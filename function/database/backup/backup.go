@@ -23,6 +23,7 @@ const (
 	hoursOfNight        = 6
 	suffixDays          = "d"
 	partOfStorage       = 5
+	partOfWALStorage    = 4
 	maxRetention        = 9999
 	minArchiveBacklogMB = 128 << 20
 )
@@ -68,6 +69,9 @@ func ArchiveBacklog(s *facts.Cluster) int64 {
 		return q.Value()
 	}
 	// Whole MiB, which people can read.
+	if q := s.Spec.WALStorage; q != nil {
+		return max(q.Value()/partOfWALStorage>>20<<20, minArchiveBacklogMB)
+	}
 	return max(s.Spec.Storage.Value()/partOfStorage>>20<<20, minArchiveBacklogMB)
 }
 

@@ -118,7 +118,7 @@ type Restarts interface {
 
 // Messages to people.
 type Messages interface {
-	// Filling explains what fills the volume of a member, and what to do about it.
+	// Filling explains what fills a volume of a member, and what to do about it.
 	Filling(database, member string, volume *observev1alpha1.VolumeReport) string
 }
 
@@ -150,6 +150,10 @@ type Traits struct {
 
 	// MemoryParameter follows from the memory of a member and needs a restart.
 	MemoryParameter string
+
+	// Log is what a server writes before it changes data, in words, and LogDir where a volume for it alone is mounted; "" for an engine that
+	// has none.
+	Log, LogDir string
 
 	// BackupTool is the name of what takes backups, and BackupPort the name of the port where the host of a volume serves it.
 	BackupTool, BackupPort string
@@ -243,6 +247,12 @@ type Server struct {
 	// Memory and Storage that every member has, in bytes, and SpecMemory and SpecStorage that the spec asks for.
 	Memory, Storage         int64
 	SpecMemory, SpecStorage resource.Quantity
+
+	// WALStorage is the volume that every member has for its log alone, in bytes, and 0 without. While members get it, WALMoves
+	// reports that some have the log beside the data. SpecWALStorage is what the spec asks for, zero without.
+	WALStorage     int64
+	WALMoves       bool
+	SpecWALStorage resource.Quantity
 
 	// Connections of each member, unless spec.config says otherwise.
 	Connections int32

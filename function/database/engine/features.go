@@ -16,12 +16,13 @@ const (
 	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
 	FeatureFence        Feature = "keep a member stopped (`fence`)"
 	FeatureMask         Feature = "mask a copy (`from.mask`)"
+	FeatureWALVolume    Feature = "a volume for the log alone (`walStorage`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
 		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence,
-		FeatureMask,
+		FeatureMask, FeatureWALVolume,
 	}
 }

@@ -40,6 +40,9 @@ type Size struct {
 	CPU, Memory      resource.Quantity
 	Connections      int32
 	StorageClassName string
+
+	// WALStorageClassName is the class of volumes for logs alone.
+	WALStorageClassName string
 }
 
 // PlanDefault is the plan of Databases that name none.
@@ -61,6 +64,7 @@ func (s *Facts) Sized() (Size, bool) {
 	}
 	p := plans[i]
 	out := Size{CPU: p.CPU, Memory: p.Memory, Connections: cmp.Or(p.MaxConnections, defaultConnections), StorageClassName: p.StorageClassName}
+	out.WALStorageClassName = cmp.Or(p.WALStorageClassName, p.StorageClassName)
 	if s.Spec.Resources.CPU != nil {
 		out.CPU = *s.Spec.Resources.CPU
 	}

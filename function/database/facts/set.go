@@ -106,6 +106,9 @@ type Set struct {
 
 	// Memory of its server, in bytes.
 	Memory int64
+
+	// LogVolume reports that its pod has a volume for the log alone.
+	LogVolume bool
 }
 
 func observeSet(letter string, o compose.Object, server string) Set {
@@ -132,6 +135,7 @@ func observeSet(letter string, o compose.Object, server string) Set {
 		v.Memory = q.Value()
 	}
 	volumes := compose.List(m, "spec", "template", "spec", "volumes")
+	v.LogVolume = Entry(volumes, names.VolumeWAL) != nil
 	v.ServerSecret, v.BucketSecret, v.BackupKey = SecretOf(volumes, names.VolumeServer), SecretOf(volumes, names.VolumeBackup), KeyIn(volumes, names.VolumeBackupKey)
 	return v
 }

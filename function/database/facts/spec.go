@@ -47,6 +47,9 @@ func (s *Cluster) Fields() engine.Server {
 		Version: s.Data, Image: s.Image.Version, Config: make(map[string]string, len(s.Spec.Config)), Extensions: s.Spec.Extensions,
 		Connections: s.Size.Connections, SpecMemory: s.Size.Memory, SpecStorage: s.Spec.Storage,
 	}
+	if q := s.Spec.WALStorage; q != nil {
+		f.SpecWALStorage = *q
+	}
 	for name, v := range s.Spec.Config {
 		f.Config[name] = string(v)
 	}

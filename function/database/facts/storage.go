@@ -45,6 +45,14 @@ type Sizes struct {
 
 	// Usable is what the server may count on: the smallest volume, and while that is unknown spec.storage.
 	Usable resource.Quantity
+
+	// Logs are the sizes of volumes for logs alone that exist, smallest first, and UsableWAL what the server may count on of them;
+	// zero without.
+	Logs      []resource.Quantity
+	UsableWAL resource.Quantity
+
+	// WALMoves reports that some members have the log beside the data yet.
+	WALMoves bool
 }
 
 // measured sizes, each at least as large as least.
@@ -60,7 +68,51 @@ func (s *Cluster) measured(least resource.Quantity) Sizes {
 			z.Usable = z.Granted[0]
 		}
 	}
+	s.measureWAL(&z)
 	return z
+}
+
+// measureWAL is about volumes for logs alone, if the spec has any.
+func (s *Cluster) measureWAL(z *Sizes) {
+	if s.Spec.WALStorage == nil {
+		return
+	}
+	z.UsableWAL = *s.Spec.WALStorage
+	for letter, set := range s.Sets {
+		if v, ok := s.WALVolume(letter); ok {
+			if q, err := resource.ParseQuantity(v.Granted); err == nil {
+				z.Logs = append(z.Logs, q)
+			}
+		}
+		z.WALMoves = z.WALMoves || !set.LogVolume
+	}
+	slices.SortFunc(z.Logs, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	if n := len(z.Logs); n > 0 && n == len(s.Sets) {
+		z.UsableWAL = z.Logs[0]
+	}
+}
+
+// WALVolume of a member, for its log alone, as the VolumeClaim reports it.
+func (s *Cluster) WALVolume(letter string) (storagev1alpha1.VolumeObservation, bool) {
+	for _, v := range s.OnDisk.Volumes {
+		if v.Holds == storagev1alpha1.HoldsWAL && v.Member == s.Member(letter) {
+			return v, true
+		}
+	}
+	return storagev1alpha1.VolumeObservation{}, false
+}
+
+// dataState is the state of the volumes of data: the next step of growth does not wait for other volumes.
+func (s *Cluster) dataState() string {
+	if !slices.ContainsFunc(s.OnDisk.Volumes, func(v storagev1alpha1.VolumeObservation) bool { return v.Holds != "" }) {
+		return s.OnDisk.State
+	}
+	for _, v := range s.OnDisk.Volumes {
+		if v.Holds == "" && v.State != storagev1alpha1.VolumeReady {
+			return v.State
+		}
+	}
+	return storagev1alpha1.VolumeReady
 }
 
 // wantedStorage grows by one step at a time: the next step needs a measurement of the volume after the last.
@@ -76,13 +128,13 @@ func (s *Cluster) wantedStorage(least, claimed resource.Quantity) (size resource
 	if claimed.Cmp(size) > 0 {
 		size = claimed
 	}
-	if !s.HasTopology || s.OnDisk.State != storagev1alpha1.VolumeReady || size.Cmp(claimed) != 0 {
+	if !s.HasTopology || s.dataState() != storagev1alpha1.VolumeReady || size.Cmp(claimed) != 0 {
 		return size, "", false
 	}
 	for _, v := range s.OnDisk.Volumes {
 		m := s.SeenMember(s.LetterOf(v.Member)).Volume
 		granted, err := resource.ParseQuantity(v.Granted)
-		if err != nil || granted.Cmp(size) > 0 || m == nil || m.UsedPercent < 100-growth.WhenFreePercent || !isMeasured(m, granted) {
+		if err != nil || v.Holds != "" || granted.Cmp(size) > 0 || m == nil || m.UsedPercent < 100-growth.WhenFreePercent || !isMeasured(m, granted) {
 			continue
 		}
 		if m.Diverged != "" {
@@ -151,7 +203,7 @@ func (s *Cluster) granted() []resource.Quantity {
 func (s *Cluster) GrantedTo(letter string) (resource.Quantity, bool) {
 	text := s.SeenMember(letter).VolumeSize
 	for _, v := range s.OnDisk.Volumes {
-		if v.Member == s.Member(letter) && v.Granted != "" {
+		if v.Member == s.Member(letter) && v.Holds == "" && v.Granted != "" {
 			text = v.Granted
 		}
 	}

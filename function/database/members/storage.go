@@ -13,13 +13,16 @@ import (
 // VolumeClaimSpec of volumes that grow.
 type VolumeClaimSpec = objects.Spec[storagev1alpha1.VolumeClaimParameters]
 
-// Storage of the members that exist: their volumes grow to the desired size. StatefulSets cannot do that: their claims stay as they
-// were made.
+// Storage of the members that exist: their volumes grow to the desired size, and they get volumes for their logs. StatefulSets
+// cannot do that: their claims stay as they were made.
 func Storage(d *compose.Draft, s *facts.Cluster) {
 	members := make([]string, 0, len(s.Sets))
 	for _, letter := range compose.SortedKeys(s.Sets) {
 		members = append(members, s.Member(letter))
 	}
-	d.Offer(s.In(names.VolumeClaim), objects.Managed(storagev1alpha1.VolumeClaimGroupVersionKind, s.Metadata(s.Base()),
-		storagev1alpha1.VolumeClaimParameters{Database: s.Base(), Identity: s.Identity, Members: members, Size: s.Sizes.Wanted}))
+	p := storagev1alpha1.VolumeClaimParameters{Database: s.Base(), Identity: s.Identity, Members: members, Size: s.Sizes.Wanted}
+	if q := s.Spec.WALStorage; q != nil {
+		p.WALVolumes = &storagev1alpha1.WALVolumes{Size: *q, StorageClassName: s.Size.WALStorageClassName}
+	}
+	d.Offer(s.In(names.VolumeClaim), objects.Managed(storagev1alpha1.VolumeClaimGroupVersionKind, s.Metadata(s.Base()), p))
 }

@@ -36,20 +36,33 @@ func Rules(d *compose.Draft, s *facts.Cluster) {
 
 func alerts(s *facts.Cluster) []monitoringv1.Rule {
 	of := fmt.Sprintf("namespace=%q,database=%q", s.Namespace, s.Name)
-	full := fmt.Sprintf(`max by (persistentvolumeclaim) (1 - kubelet_volume_stats_available_bytes{%[1]s} / kubelet_volume_stats_capacity_bytes{%[1]s})`,
-		fmt.Sprintf(`namespace=%q,persistentvolumeclaim=~"data-%s[a-j]-0"`, s.Namespace, s.MemberPrefix()))
+	full := func(volume string) string {
+		return fmt.Sprintf(`max by (persistentvolumeclaim) (1 - kubelet_volume_stats_available_bytes{%[1]s} / kubelet_volume_stats_capacity_bytes{%[1]s})`,
+			fmt.Sprintf(`namespace=%q,persistentvolumeclaim=~"%s-%s[a-j]-0"`, s.Namespace, volume, s.MemberPrefix()))
+	}
 	own := s.Engine.Alerts(engine.Watched{Series: of, Replicas: s.Spec.Replicas, LagSeconds: lagBound(s), Standby: s.Standby()})
 	volumes := []engine.Alert{
 		{
 			Name: "DatabaseVolumeNearlyFull", Severity: engine.SeverityTicket, For: "10m",
-			Expr:    full + " > 0.85",
+			Expr:    full(names.VolumeData) + " > 0.85",
 			Summary: "A volume of Database %s in namespace %s is over 85 %% full: raise spec.storage, or delete data.",
 		},
 		{
 			Name: "DatabaseVolumeFull", Severity: engine.SeverityPage, For: "2m",
-			Expr:    full + " > 0.95",
+			Expr:    full(names.VolumeData) + " > 0.95",
 			Summary: "A volume of Database %s in namespace %s is over 95 %% full, and the server is about to stop: raise spec.storage now.",
 		},
+	}
+	if s.Spec.WALStorage != nil {
+		volumes = append(volumes, engine.Alert{
+			Name: "DatabaseWALVolumeNearlyFull", Severity: engine.SeverityTicket, For: "10m",
+			Expr:    full(names.VolumeWAL) + " > 0.85",
+			Summary: "A volume for the " + s.Traits.Log + " of Database %s in namespace %s is over 85 %% full: the condition StorageHealthy names what keeps the log.",
+		}, engine.Alert{
+			Name: "DatabaseWALVolumeFull", Severity: engine.SeverityPage, For: "2m",
+			Expr:    full(names.VolumeWAL) + " > 0.95",
+			Summary: "A volume for the " + s.Traits.Log + " of Database %s in namespace %s is over 95 %% full, and the server is about to stop: raise spec.walStorage now.",
+		})
 	}
 	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), backupAlerts(s), standbyAlerts(s), importAlerts(s), own.Standbys)
 	rules := make([]monitoringv1.Rule, 0, len(alerts))

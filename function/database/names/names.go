@@ -141,6 +141,9 @@ func (s *Names) Hashed() uint32 {
 // HookJob of an id runs that hook.
 func (s *Names) HookJob(id string) string { return s.Called(HookPrefix + id) }
 
+// WALClaim is the volume claim of a member's log, if it has a volume of its own. The provider makes it.
+func (s *Names) WALClaim(letter string) string { return VolumeWAL + "-" + s.Member(letter) + "-0" }
+
 // MemberLabels of what belongs to one member.
 func (s *Names) MemberLabels(letter string) map[string]string {
 	l := s.OwnLabels()

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
@@ -159,6 +160,7 @@ const (
 // Volumes of the pods of a Database.
 const (
 	VolumeData    = "data"
+	VolumeWAL     = observev1alpha1.VolumeWAL
 	VolumeSocket  = "run"
 	VolumeTLS     = "tls"
 	VolumeTmp     = "tmp"

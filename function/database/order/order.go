@@ -61,6 +61,9 @@ type View struct {
 	// Settled reports whether its pod is the one that its StatefulSet asks for, and rolling that its pod has yet to be replaced.
 	Settled, rolling bool
 
+	// Lacks is why its pod could not start with what the spec asks for, or "".
+	Lacks string
+
 	// Stopped reports that its StatefulSet asks for no pod, ledLast that it was the leader when that began, and emptied that its
 	// controller knows of no pod.
 	Stopped, ledLast, emptied bool
@@ -225,6 +228,9 @@ func (s Situation) update(outdated []View) Order {
 		Change: next.letter, Again: next.Current,
 		Reason:  v1alpha1.ReasonRestarting,
 		Message: fmt.Sprintf("member %s restarts to apply the spec", next.Name),
+	}
+	if next.Lacks != "" {
+		return Order{Reason: v1alpha1.ReasonVolumePending, Message: next.Lacks}
 	}
 	// A member that does not serve loses nothing by a change. Still only one at a time: while there is a leader, a change that did
 	// not help the first is not tried on others.

@@ -8,6 +8,7 @@ import (
 
 	apimembers "github.com/capstan-dev/capstan/apis/members"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
@@ -59,6 +60,7 @@ func Of(s *facts.Cluster, target string) Situation {
 			Stopped:        exists && (o.Stopped != "" || o.Replicas == 0),
 			ledLast:        o.Stopped == facts.StoppedLeading,
 			emptied:        exists && o.Emptied,
+			Lacks:          lacks(s, letter, o),
 			TopologyMember: m,
 		})
 	}
@@ -68,6 +70,21 @@ func Of(s *facts.Cluster, target string) Situation {
 		}
 	}
 	return sit
+}
+
+// lacks is why the pod of a member that exists could not start with the volume for its log, or "".
+func lacks(s *facts.Cluster, letter string, o facts.Set) string {
+	if s.Spec.WALStorage == nil || o.LogVolume {
+		return ""
+	}
+	switch v, found := s.WALVolume(letter); {
+	case !found:
+		return fmt.Sprintf("waiting for provider-capstan to make volume claim %q: check that provider-capstan runs and has the same version", s.WALClaim(letter))
+	case v.State == storagev1alpha1.VolumeFailed:
+		return fmt.Sprintf("volume claim %q cannot be made, and Capstan tries again: %s", v.Name, v.Message)
+	default:
+		return ""
+	}
 }
 
 // UpgradeNext reports whether members are fenced for an upgrade next: its copy is ready, and no other change comes first.

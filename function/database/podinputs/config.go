@@ -103,6 +103,7 @@ func Server(s *facts.Cluster, holds bool) engine.Server {
 	f, usable := s.Fields(), s.Sizes.Usable
 	f.Database, f.Scope, f.Namespace = s.Base(), s.Scope(), s.Namespace
 	f.Members, f.Memory, f.Storage = s.Copies(holds), roomOfMembers(s), usable.Value()
+	f.WALStorage, f.WALMoves = s.Sizes.UsableWAL.Value(), s.Sizes.WALMoves
 	f.Profile, f.Synchronous = s.Spec.Availability.Profile, s.Synchronous(holds)
 	// Members that will be removed must not keep commits from ending.
 	strict := s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.AloneSinceUpgrade() || s.WaitsForStandby()

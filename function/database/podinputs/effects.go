@@ -62,7 +62,16 @@ func Effects(s *facts.Cluster, target string, holds bool) []v1alpha1.ChangeEffec
 	if grows(s) {
 		es = append(es, v1alpha1.ChangeEffect{Field: "spec.storage", Effect: v1alpha1.EffectGrow, Cause: v1alpha1.ChangedBySpec})
 	}
+	if growsWAL(s) {
+		es = append(es, v1alpha1.ChangeEffect{Field: "spec.walStorage", Effect: v1alpha1.EffectGrow, Cause: v1alpha1.ChangedBySpec})
+	}
 	return gathered(es)
+}
+
+// growsWAL reports whether a volume for a log alone is smaller than spec.walStorage.
+func growsWAL(s *facts.Cluster) bool {
+	z := s.Sizes.Logs
+	return len(z) > 0 && z[0].Cmp(*s.Spec.WALStorage) < 0
 }
 
 // MovesArchive reports whether the leader has yet to restart for another place of backups, or another key of them.
@@ -188,6 +197,7 @@ var plainFields = map[string]string{
 	inputPullSecrets: "spec.imagePullSecrets",
 	inputPod:         "spec.pod",
 	inputPodMetadata: "spec.podMetadata",
+	inputWAL:         "spec.walStorage",
 
 	backup.InputPlace: "spec.backup",
 	backup.InputKey:   "spec.backup.encryption",

@@ -34,6 +34,7 @@ const (
 	inputPullSecrets = "pullSecrets"
 	inputPod         = "pod"
 	inputPodMetadata = "podMetadata"
+	inputWAL         = "logVolume"
 )
 
 func podInputsOf(s *facts.Cluster) podInputs {
@@ -60,6 +61,9 @@ func podInputsOf(s *facts.Cluster) podInputs {
 	}
 	if p := s.Spec.PodMetadata; p != nil && len(p.Labels)+len(p.Annotations) > 0 {
 		e[inputPodMetadata] = p
+	}
+	if s.Spec.WALStorage != nil {
+		e[inputWAL] = true
 	}
 	return e
 }

@@ -103,6 +103,7 @@ func PodTemplate(s *facts.Cluster, letter, target string, again bool) *applycore
 		WithTopologySpreadConstraints(spread(s)...).
 		WithContainers(serverContainer(s, letter)).
 		WithVolumes(volumes(s)...).
+		WithVolumes(walVolume(s, letter)...).
 		WithVolumes(backupVolumes(s)...)
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	if s.Exports() {
@@ -178,6 +179,7 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 			Mount(names.VolumeAccess, "/etc/capstan/access", true),
 			Mount(names.VolumeToken, "/var/run/secrets/kubernetes.io/serviceaccount", true),
 		).
+		WithVolumeMounts(walMount(s)...).
 		WithVolumeMounts(backupMounts(s)...))
 }
 
@@ -289,6 +291,22 @@ func Probe(s *names.Names, path string, period, timeout, failures int32) *applyc
 	return applycorev1.Probe().
 		WithHTTPGet(applycorev1.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(s.Traits.Ports.Health))).
 		WithPeriodSeconds(period).WithTimeoutSeconds(timeout).WithFailureThreshold(failures)
+}
+
+// walVolume of a member, if the spec has one. Claims in a StatefulSet cannot change, so this one is none of them, also of a new member.
+func walVolume(s *facts.Cluster, letter string) []*applycorev1.VolumeApplyConfiguration {
+	if s.Spec.WALStorage == nil {
+		return nil
+	}
+	return []*applycorev1.VolumeApplyConfiguration{applycorev1.Volume().WithName(names.VolumeWAL).
+		WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().WithClaimName(s.WALClaim(letter)))}
+}
+
+func walMount(s *facts.Cluster) []*applycorev1.VolumeMountApplyConfiguration {
+	if s.Spec.WALStorage == nil {
+		return nil
+	}
+	return []*applycorev1.VolumeMountApplyConfiguration{Mount(names.VolumeWAL, s.Traits.LogDir, false)}
 }
 
 // volumes beside the data.

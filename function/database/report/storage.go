@@ -4,7 +4,10 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -19,17 +22,14 @@ import (
 
 // storageHealthy reports the worst problem of the volumes.
 func storageHealthy(s *decision.Pass) xpv2.Condition {
-	var full, low, foreign []string
+	var foreign []string
+	full, low := volumesOf(s.Cluster, facts.DiskFull), volumesOf(s.Cluster, facts.DiskLow)
 	known := true
 	for _, letter := range compose.SortedKeys(s.Sets) {
 		m := s.SeenMember(letter)
 		switch {
 		case m.Reason == string(v1alpha1.ReasonVolumeOfAnother):
 			foreign = append(foreign, about(m))
-		case m.Disk == facts.DiskFull:
-			full = append(full, fill(s.Cluster, m))
-		case m.Disk == facts.DiskLow:
-			low = append(low, fill(s.Cluster, m))
 		case m.VolumeSize == "":
 			known = false
 		}
@@ -40,24 +40,24 @@ func storageHealthy(s *decision.Pass) xpv2.Condition {
 	switch {
 	case len(foreign) > 0:
 		return no(v1alpha1.ReasonVolumeOfAnother, strings.Join(foreign, "; "))
-	case len(full) > 0:
+	case full.any():
 		return no(v1alpha1.ReasonStorageFull,
-			"over 95 % full, and a server stops when it cannot write: "+strings.Join(full, "; ")+". "+makeRoom(s.Cluster))
+			"over 95 % full, and a server stops when it cannot write: "+full.words()+". "+makeRoom(s.Cluster, full))
 	case len(failed) > 0:
 		return no(v1alpha1.ReasonGrowthFailed, fmt.Sprintf(
-			"volumes cannot grow to %s yet, and Capstan tries again: %s", s.Sizes.Wanted.String(), strings.Join(failed, "; ")))
+			"volumes cannot grow to %s yet, and Capstan tries again: %s", wanted(s.Cluster, storagev1alpha1.VolumeFailed), strings.Join(failed, "; ")))
 	case len(stuck) > 0:
 		return no(v1alpha1.ReasonGrowthUnsupported, fmt.Sprintf(
-			"volumes cannot grow to %s: %s", s.Sizes.Wanted.String(), strings.Join(stuck, "; ")))
-	case len(low) > 0:
+			"volumes cannot grow to %s: %s", wanted(s.Cluster, storagev1alpha1.VolumeNotExpandable), strings.Join(stuck, "; ")))
+	case low.any():
 		reason := v1alpha1.ReasonStorageLow
 		switch w := s.Sizes; {
-		case w.Bound:
+		case w.Bound && len(low.data) > 0:
 			reason = v1alpha1.ReasonGrowthBound
-		case w.Held != "":
+		case w.Held != "", s.Spec.StorageGrowth != nil && len(low.data) == 0:
 			reason = v1alpha1.ReasonGrowthHeld
 		}
-		return no(reason, "over 85 % full: "+strings.Join(low, "; ")+". "+makeRoom(s.Cluster))
+		return no(reason, "over 85 % full: "+low.words()+". "+makeRoom(s.Cluster, low))
 	case backups != "":
 		return no(need, backups)
 	case len(s.Sets) == 0 || !known:
@@ -69,27 +69,75 @@ func storageHealthy(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-func fill(s *facts.Cluster, m observev1alpha1.TopologyMember) string {
-	words := "the volume of " + m.Name
-	if m.VolumeSize != "" {
-		words += " (" + m.VolumeSize + ")"
+// fillings are volumes that fill up, in words: of data, and of logs alone.
+type fillings struct{ data, logs []string }
+
+func (f fillings) any() bool     { return len(f.data)+len(f.logs) > 0 }
+func (f fillings) words() string { return strings.Join(slices.Concat(f.data, f.logs), "; ") }
+
+// volumesOf members that are in use as a class says.
+func volumesOf(s *facts.Cluster, class string) fillings {
+	var f fillings
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		m := s.SeenMember(letter)
+		if m.Disk == class {
+			f.data = append(f.data, fill(s, m))
+		}
+		if m.WALDisk == class {
+			f.logs = append(f.logs, fillWAL(s, letter, m))
+		}
 	}
-	if why := s.Engine.Filling(s.Name, m.Name, m.Volume); why != "" {
+	return f
+}
+
+func fill(s *facts.Cluster, m observev1alpha1.TopologyMember) string {
+	return filling(s, "the volume of "+m.Name, m.VolumeSize, m.Name, m.Volume)
+}
+
+func fillWAL(s *facts.Cluster, letter string, m observev1alpha1.TopologyMember) string {
+	v, _ := s.WALVolume(letter)
+	return filling(s, "the volume for the "+s.Traits.Log+" of "+m.Name, v.Granted, m.Name, m.WALVolume)
+}
+
+// filling volume of a member, with its size if that is known, and what fills it.
+func filling(s *facts.Cluster, words, size, member string, report *observev1alpha1.VolumeReport) string {
+	if size != "" {
+		words += " (" + size + ")"
+	}
+	if why := s.Engine.Filling(s.Name, member, report); why != "" {
 		words += ": " + why
 	}
 	return words
 }
 
+// wanted size of the volumes in a state.
+func wanted(s *facts.Cluster, state string) string {
+	var sizes []string
+	is := func(holds string) bool {
+		return slices.ContainsFunc(s.OnDisk.Volumes, func(v storagev1alpha1.VolumeObservation) bool { return v.State == state && v.Holds == holds })
+	}
+	if is("") {
+		sizes = append(sizes, s.Sizes.Wanted.String())
+	}
+	if is(storagev1alpha1.HoldsWAL) && s.Spec.WALStorage != nil {
+		sizes = append(sizes, s.Spec.WALStorage.String()+" for the "+s.Traits.Log)
+	}
+	return strings.Join(sizes, " and ")
+}
+
 // makeRoom is the remedy for volumes that fill up.
-func makeRoom(s *facts.Cluster) string {
+func makeRoom(s *facts.Cluster, f fillings) string {
 	failed, stuck := having(s, storagev1alpha1.VolumeFailed), having(s, storagev1alpha1.VolumeNotExpandable)
 	switch w := s.Sizes; {
 	case len(failed) > 0:
-		return fmt.Sprintf("They cannot grow to %s: %s", w.Wanted.String(), strings.Join(failed, "; "))
+		return fmt.Sprintf("They cannot grow to %s: %s", wanted(s, storagev1alpha1.VolumeFailed), strings.Join(failed, "; "))
 	case len(stuck) > 0:
 		return "Remove data, or create another Database with a storage class that allows growth, and move the data: " + strings.Join(stuck, "; ")
 	case growing(s):
 		return "They are growing: " + progress(s)
+	case len(f.data) == 0 && s.Spec.WALStorage != nil:
+		return fmt.Sprintf("Capstan does not grow volumes for the %s by itself. When the cause is fixed, the room is free again; raising spec.walStorage (%s) "+
+			"helps until then, without a restart and also while the server is stopped", s.Traits.Log, s.Spec.WALStorage.String())
 	case w.Bound:
 		return fmt.Sprintf("They have reached spec.storageGrowth.max (%s): raise it or spec.storage, or remove data", s.Spec.StorageGrowth.Max.String())
 	case w.Held != "":
@@ -101,8 +149,8 @@ func makeRoom(s *facts.Cluster) string {
 
 // growing reports whether volumes are smaller than desired.
 func growing(s *facts.Cluster) bool {
-	granted := s.Sizes.Granted
-	return len(granted) > 0 && granted[0].Cmp(s.Sizes.Wanted) < 0
+	granted, logs := s.Sizes.Granted, s.Sizes.Logs
+	return len(granted) > 0 && granted[0].Cmp(s.Sizes.Wanted) < 0 || len(logs) > 0 && logs[0].Cmp(*s.Spec.WALStorage) < 0
 }
 
 func progress(s *facts.Cluster) string {
@@ -112,6 +160,11 @@ func progress(s *facts.Cluster) string {
 		if q, ok := s.GrantedTo(letter); ok && q.Cmp(size) < 0 {
 			words = append(words, fmt.Sprintf("%s from %s to %s", s.Member(letter), q.String(), size.String()))
 		}
+		if v, ok := s.WALVolume(letter); ok && s.Spec.WALStorage != nil {
+			if q, err := resource.ParseQuantity(v.Granted); err == nil && q.Cmp(*s.Spec.WALStorage) < 0 {
+				words = append(words, fmt.Sprintf("for the %s of %s from %s to %s", s.Traits.Log, v.Member, v.Granted, s.Spec.WALStorage.String()))
+			}
+		}
 	}
 	return strings.Join(words, ", ")
 }
@@ -120,7 +173,13 @@ func progress(s *facts.Cluster) string {
 func having(s *facts.Cluster, state string) []string {
 	var words []string
 	for _, v := range s.OnDisk.Volumes {
-		if v.State == state {
+		switch {
+		case v.State != state:
+		case v.Holds != "" && v.Granted == "":
+			words = append(words, fmt.Sprintf("%s has no volume for its %s: %s", v.Member, s.Traits.Log, v.Message))
+		case v.Holds != "":
+			words = append(words, fmt.Sprintf("%s has %s for its %s: %s", v.Member, v.Granted, s.Traits.Log, v.Message))
+		default:
 			words = append(words, fmt.Sprintf("%s has %s: %s", v.Member, v.Granted, v.Message))
 		}
 	}
@@ -136,10 +195,23 @@ func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
 	if has := s.Sizes.Granted; len(has) > 0 && len(has) == len(s.Sets) {
 		st.Size = has[0].String()
 	}
+	if has := s.Sizes.Logs; len(has) > 0 && len(has) == len(s.Sets) {
+		st.WALSize = has[0].String()
+	}
 	for _, v := range s.OnDisk.Volumes {
-		o := v1alpha1.VolumeStatus{Member: v.Member, Size: v.Granted}
-		if m := s.SeenMember(s.LetterOf(v.Member)).Volume; m != nil {
+		if v.Holds != "" {
+			continue // It is part of its member's.
+		}
+		letter := s.LetterOf(v.Member)
+		o, seen := v1alpha1.VolumeStatus{Member: v.Member, Size: v.Granted}, s.SeenMember(letter)
+		if m := seen.Volume; m != nil {
 			o.UsedPercent, o.Fill, o.Diverged = m.UsedPercent, m.Fill, facts.Stamp(m.Diverged)
+		}
+		if own, found := s.WALVolume(letter); found {
+			o.WALVolume = &v1alpha1.WALVolumeStatus{Size: own.Granted}
+			if m := seen.WALVolume; m != nil {
+				o.WALVolume.UsedPercent, o.WALVolume.Fill = m.UsedPercent, m.Fill
+			}
 		}
 		st.Volumes = append(st.Volumes, o)
 	}
@@ -149,8 +221,15 @@ func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
 // fullStop is why there is no leader when a volume is full, or "".
 func fullStop(s *facts.Cluster) string {
 	for _, letter := range compose.SortedKeys(s.Sets) {
-		if m := s.SeenMember(letter); m.Disk == facts.DiskFull && !m.Ready {
-			return fmt.Sprintf("there is no leader, because a volume is full: %s. %s", fill(s, m), makeRoom(s))
+		m, f := s.SeenMember(letter), fillings{}
+		if m.Disk == facts.DiskFull {
+			f.data = []string{fill(s, m)}
+		}
+		if m.WALDisk == facts.DiskFull {
+			f.logs = []string{fillWAL(s, letter, m)}
+		}
+		if f.any() && !m.Ready {
+			return fmt.Sprintf("there is no leader, because a volume is full: %s. %s", f.words(), makeRoom(s, f))
 		}
 	}
 	return ""

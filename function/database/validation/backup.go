@@ -22,7 +22,9 @@ func checkBackup(s *facts.Cluster) []check.Problem {
 	var ps []check.Problem
 	if b := s.Spec.Backup; b != nil {
 		ps = append(ps, checkSchedule(s, "spec.backup.schedule", b.Schedule)...)
-		if q := b.MaxArchiveBacklog; q != nil && q.Value() > s.Spec.Storage.Value()/2 {
+		if q, own := b.MaxArchiveBacklog, s.Spec.WALStorage; q != nil && own != nil && q.Value() > own.Value()/2 {
+			ps = append(ps, check.Invalid("spec.backup.maxArchiveBacklog", q.String(), "must be at most half of spec.walStorage, because the volume holds the backlog and what the server keeps for itself: lower it, or raise spec.walStorage"))
+		} else if q != nil && own == nil && q.Value() > s.Spec.Storage.Value()/2 {
 			ps = append(ps, check.Invalid("spec.backup.maxArchiveBacklog", q.String(), "must be at most half of spec.storage, because the volume holds data and the backlog: lower it, or raise spec.storage"))
 		}
 	}

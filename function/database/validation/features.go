@@ -56,6 +56,9 @@ func uses(s *facts.Cluster) []use {
 		add(c.Replication, engine.FeatureReplication, fmt.Sprintf("spec.consumers[%d].replication", i), c.Replication)
 	}
 	add(spec.Fence != nil, engine.FeatureFence, "spec.fence", block)
+	if q := spec.WALStorage; q != nil {
+		add(true, engine.FeatureWALVolume, "spec.walStorage", q.String())
+	}
 	return all
 }
 

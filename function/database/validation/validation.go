@@ -5,6 +5,7 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -28,6 +29,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkFeatures,
 	checkVersion,
 	checkSize,
+	checkWAL,
 	checkConfig,
 	checkExtensions,
 	checkDatabases,
@@ -89,6 +91,15 @@ func checkSize(s *facts.Cluster) []check.Problem {
 			s.PlanName(), strings.Join(names, ", "), facts.PlanDefault)}}
 	}
 	return checkMemory(s)
+}
+
+// checkWAL finds a spec without the volume that the data of members needs. The schema refuses such an edit.
+func checkWAL(s *facts.Cluster) []check.Problem {
+	if s.Spec.WALStorage != nil || !slices.ContainsFunc(compose.SortedKeys(s.Sets), func(letter string) bool { return s.Sets[letter].LogVolume }) {
+		return nil
+	}
+	return []check.Problem{check.Invalid("spec.walStorage", "", fmt.Sprintf("the %s of each member is on a volume of its own, and stays there: set it to the size that these "+
+		"volumes have; for data without them make another Database with spec.from.database", s.Traits.Log))}
 }
 
 // checkMemory finds members that are too small for their engine.

@@ -76,7 +76,9 @@ type cluster struct {
 	sub     int             // third number of the addresses
 	ipv6    bool            // the one member has the one address of IPv6 that every machine has
 	letters []string
-	reaches []string // lines of /etc/hosts beyond those of members
+	apart   bool            // all pods have a volume for the write-ahead log
+	wal     map[string]bool // members whose pods have one
+	reaches []string        // lines of /etc/hosts beyond those of members
 
 	mu      sync.Mutex
 	members map[string]*running
@@ -119,8 +121,8 @@ func newClusterWith(t *testing.T, letters []string, adjust func(*cluster)) *clus
 	}
 	c := &cluster{
 		t: t, client: client, root: root, base: t.TempDir(), logs: t.ArtifactDir(), program: memberProgram, members: map[string]*running{},
-		letters: letters,
-		api:     newGate(t, strings.Trim(strings.TrimPrefix(cfg.Host, "https:"), "/")), net: 64 + os.Getpid()%128, sub: clusters,
+		letters: letters, wal: map[string]bool{}, apart: os.Getenv("CAPSTAN_TEST_WAL_VOLUMES") != "",
+		api: newGate(t, strings.Trim(strings.TrimPrefix(cfg.Host, "https:"), "/")), net: 64 + os.Getpid()%128, sub: clusters,
 	}
 	// Containers are another user than the test.
 	for dir := c.base; dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
@@ -199,7 +201,12 @@ func (c *cluster) shared() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	wal, err := c.server.PatroniWAL()
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	c.file("config/patroni.yaml", []byte(file))
+	c.file("config/patroni-wal.yaml", []byte(wal))
 	c.file("config/member.json", []byte(`{"databases": ["shop"], "extensions": ["pg_stat_statements", "hstore"]}`))
 	c.file("access/verifier", []byte(verifier+"\n"))
 	c.certificate()
@@ -235,6 +242,16 @@ func (c *cluster) folder(name string) string {
 	c.t.Helper()
 	path := filepath.Join(c.base, name)
 	if err := os.MkdirAll(path, 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+// owned folder, which a member may write to.
+func (c *cluster) owned(name string) string {
+	c.t.Helper()
+	path := c.folder(name)
+	if err := os.Chown(path, user, user); err != nil {
 		c.t.Fatal(err)
 	}
 	return path
@@ -314,6 +331,9 @@ func (c *cluster) start(letter string) *running {
 			pgmember.FolderBackupKey: c.folder("backup-key"), pgmember.FolderSourceKey: c.folder("source-key"),
 			pgmember.FolderImport: c.folder("import"),
 		},
+	}
+	if c.apart || c.wal[letter] {
+		box.Mounts[pgmember.FolderWAL] = c.owned("wal-" + letter)
 	}
 	host, port, _ := net.SplitHostPort(c.api.address)
 	env := []string{

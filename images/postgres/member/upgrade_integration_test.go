@@ -57,7 +57,12 @@ func (c *cluster) upgradeTo(major int, id string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	wal, err := c.second.PatroniWAL()
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	c.file("config-g2/patroni.yaml", []byte(file))
+	c.file("config-g2/patroni-wal.yaml", []byte(wal))
 	c.file("config-g2/member.json", fmt.Appendf(nil,
 		`{"databases": ["shop"], "extensions": ["pg_stat_statements", "hstore"], "volumes": [], "upgrade": {"id": %q, "from": "%d", "database": %q, "scope": %q, "member": %q}}`,
 		id, c.server.Major, database, scope, database+"-g2-a"))

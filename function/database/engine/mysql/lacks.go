@@ -22,6 +22,8 @@ var lacking = map[engine.Feature]string{
 	engine.FeatureMask:        "Capstan does not mask copies of MySQL yet: remove it, and make the copy from a Database whose data may be seen, or with no data and a dump that is masked",
 	engine.FeatureFence: "a member of MySQL that is stopped on request would still be counted by its group for a majority, and Capstan cannot make it leave first yet: " +
 		"remove it; to replace data that is in doubt, set spec.reinitialize",
+	engine.FeatureWALVolume: "MySQL has its redo log and its binary logs beside the data, and Capstan does not move them yet: remove it, and raise spec.storage " +
+		"to give them room",
 }
 
 // Lacks is about the first form of this engine: what is not in it comes later.

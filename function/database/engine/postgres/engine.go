@@ -41,6 +41,8 @@ func (postgreSQL) Traits() engine.Traits {
 		Role:             "capstan:postgres-member",
 		Resume:           "run patronictl resume in a member to end the pause",
 		MemoryParameter:  parameterBuffers,
+		Log:              "write-ahead log",
+		LogDir:           pgmember.FolderWAL,
 		BackupTool:       "pgBackRest",
 		BackupPort:       "pgbackrest",
 		Backups:          backups,
@@ -132,7 +134,11 @@ func (postgreSQL) CheckConfig(s engine.Server) []check.Problem {
 		}
 	}
 	limited("memory", s.SpecMemory, parameterBuffers, "maintenance_work_mem", "work_mem")
-	limited("storage", s.SpecStorage, "max_wal_size", "wal_keep_size", "max_slot_wal_keep_size")
+	if s.SpecWALStorage.IsZero() {
+		limited("storage", s.SpecStorage, "max_wal_size", "wal_keep_size", "max_slot_wal_keep_size")
+	} else {
+		limited("storage for the write-ahead log", s.SpecWALStorage, "max_wal_size", "wal_keep_size", "max_slot_wal_keep_size")
+	}
 	return ps
 }
 
@@ -252,9 +258,13 @@ func must(text string, err error) string {
 	return text
 }
 
-// Files of a member: Patroni's file, and the file of the program that runs it.
+// Files of a member: Patroni's file, what differs for members with a volume for the write-ahead log, and the file of the program that runs it.
 func (postgreSQL) Files(s engine.Server, m engine.Member) map[string]string {
-	return map[string]string{pgmember.FilePatroni: must(server(s).Patroni()), pgmember.FileConfig: memberFile(m)}
+	files := map[string]string{pgmember.FilePatroni: must(server(s).Patroni()), pgmember.FileConfig: memberFile(m)}
+	if s.WALStorage > 0 {
+		files[pgmember.FilePatroniWAL] = must(server(s).PatroniWAL())
+	}
+	return files
 }
 
 // Coordination is the dynamic configuration of Patroni.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -222,6 +223,19 @@ func (s Server) initdb() []any {
 		options = append(options, map[string]any{"locale-provider": "builtin"}, map[string]any{"builtin-locale": "C.UTF-8"})
 	}
 	return options
+}
+
+// PatroniWAL is what members have in addition whose write-ahead log has a volume of its own: new data and new copies put it there.
+func (s Server) PatroniWAL() (string, error) {
+	folder := map[string]any{"waldir": path.Join(pgmember.FolderWAL, "pg_wal")}
+	text, err := yaml.Marshal(map[string]any{
+		"bootstrap":  map[string]any{"initdb": append(s.initdb(), folder)},
+		"postgresql": map[string]any{"basebackup": folder},
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot write the file of Patroni: %w", err)
+	}
+	return string(text), nil
 }
 
 // access to the server, the first line that fits counts. The superuser has no access by network. Members come with a certificate,

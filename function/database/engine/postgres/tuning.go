@@ -56,14 +56,8 @@ func (s Server) reloading() map[string]string {
 		// A quarter of the memory if every connection sorts at once.
 		"work_mem": fmt.Sprintf("%dkB", min(max(s.Memory/4/int64(s.MaxConnections), bytesMB), 64*bytesMB)/bytesKB),
 		// Most volumes are no spinning disks.
-		"random_page_cost":         "1.1",
-		"effective_io_concurrency": "200",
-		// Time between checkpoints is time to recover: a tenth of the volume at most.
-		"max_wal_size": megabytes(min(max(s.Storage/10, 128*bytesMB), 8<<30)),
-		"min_wal_size": megabytes(min(max(s.Storage/40, 80*bytesMB), 1<<30)),
-		// A member that is missing for long is copied again, before what is kept for it fills the volume.
-		"max_slot_wal_keep_size":       megabytes(max(s.Storage/5, 256*bytesMB)),
-		"wal_keep_size":                megabytes(min(max(s.Storage/50, 64*bytesMB), 1<<30)),
+		"random_page_cost":             "1.1",
+		"effective_io_concurrency":     "200",
 		"wal_compression":              "on",
 		"checkpoint_completion_target": "0.9",
 		// An isolated leader must not wait long for members when it ends.
@@ -91,6 +85,9 @@ func (s Server) reloading() map[string]string {
 		"timezone":                    "UTC",
 		"track_io_timing":             "on",
 	}
+	for name, n := range s.log() {
+		ps[name] = megabytes(n)
+	}
 	s.archiving(ps)
 	if s.logical() {
 		ps["output_plugin_libraries"] = outputPlugins(s.Plugins)
@@ -109,6 +106,34 @@ func (s Server) reloading() map[string]string {
 	}
 	maps.Copy(ps, own)
 	return ps
+}
+
+// log is how much write-ahead log the server keeps, in bytes by parameter. While members get a volume for it, both places have to hold it.
+func (s Server) log() map[string]int64 {
+	beside := map[string]int64{
+		// Time between checkpoints is time to recover: a tenth of the volume at most.
+		"max_wal_size": min(max(s.Storage/10, 128*bytesMB), 8<<30),
+		"min_wal_size": min(max(s.Storage/40, 80*bytesMB), 1<<30),
+		// A member that is missing for long is copied again, before what is kept for it fills the volume.
+		"max_slot_wal_keep_size": max(s.Storage/5, 256*bytesMB),
+		"wal_keep_size":          min(max(s.Storage/50, 64*bytesMB), 1<<30),
+	}
+	if s.WALStorage == 0 {
+		return beside
+	}
+	// Nothing else needs room on a volume of its own.
+	apart := map[string]int64{
+		"max_wal_size":           min(max(s.WALStorage/4, 128*bytesMB), 8<<30),
+		"min_wal_size":           min(max(s.WALStorage/10, 80*bytesMB), 1<<30),
+		"max_slot_wal_keep_size": max(s.WALStorage/2, 256*bytesMB),
+		"wal_keep_size":          min(max(s.WALStorage/10, 64*bytesMB), 1<<30),
+	}
+	if s.WALMoves {
+		for name, n := range beside {
+			apart[name] = min(apart[name], n)
+		}
+	}
+	return apart
 }
 
 // configured parameters of the spec: those that are read when the server starts, or all others.

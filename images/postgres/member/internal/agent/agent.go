@@ -45,6 +45,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/standstill"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/takeover"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrader"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/walvolume"
 )
 
 // Command runs a member.
@@ -112,8 +113,9 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		MayServe: (&takeover.Keeper{Names: c.Names, Kube: k, Pods: own, Log: log}).MayServe,
 		Role:     leadership, Manage: manage, Archive: archiveNoted, Fence: fence, Wake: label, Log: log,
 	}
-	watchdog := &Watchdog{
-		patroni: api, supervisor: supervisor, probes: probes, log: log, storage: &volume.Responder{Dir: pgmember.FolderVolume},
+	watchdog := &Watchdog{patroni: api, supervisor: supervisor, probes: probes, log: log, storage: []*volume.Responder{{Dir: pgmember.FolderVolume}}}
+	if walvolume.Own.Mounted() {
+		watchdog.storage = append(watchdog.storage, &volume.Responder{Dir: pgmember.FolderWAL})
 	}
 	leash := &Leash{pod: c.Pod, works: watchdog.Works, lock: lock.Observed, lifetime: store.Lifetime, log: log}
 	fencer := &Fencer{names: c.Names, pods: own, dcs: store, kube: k, supervisor: supervisor, leads: leads, reporter: reporter, wake: fence, log: log}

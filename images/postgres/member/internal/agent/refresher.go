@@ -27,7 +27,7 @@ type Refresher struct {
 // Run until the context ends.
 func (r *Refresher) Run(ctx context.Context) error {
 	files := map[string][]byte{}
-	for _, name := range []string{layout.Configuration, layout.Config, layout.Verifier} {
+	for _, name := range []string{layout.Configuration, layout.ConfigurationWAL, layout.Config, layout.Verifier} {
 		files[name], _ = os.ReadFile(name)
 	}
 	last := ""
@@ -50,7 +50,7 @@ func (r *Refresher) Run(ctx context.Context) error {
 				continue
 			}
 			files[name] = now
-			if name == layout.Configuration {
+			if name == layout.Configuration || name == layout.ConfigurationWAL {
 				changed = true
 			} else {
 				r.manage.Call()

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/walvolume"
 )
 
 // Pauses before a Patroni that ended by itself starts again. One that ran for settled counts as healthy.
@@ -55,10 +56,15 @@ func (s *Supervisor) Child() *process.Child { return s.child.Load() }
 // Run until the context ends and PostgreSQL has stopped.
 func (s *Supervisor) Run(ctx context.Context) error {
 	pause := firstPause
-	for s.hold(ctx) {
+	// The gate may move the write-ahead log, which a copy must not write to then.
+	for s.endStrays(); s.hold(ctx); s.endStrays() {
 		s.endStrays()
 		begun := time.Now()
-		child, err := process.Start(layout.Patroni, s.names.Environment(), layout.Configuration)
+		configuration, err := walvolume.Own.Configuration()
+		var child *process.Child
+		if err == nil {
+			child, err = process.Start(layout.Patroni, s.names.Environment(), configuration)
+		}
 		if err != nil {
 			s.log.Error("cannot start Patroni", "error", err)
 		} else {

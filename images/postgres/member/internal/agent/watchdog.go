@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,7 @@ type Watchdog struct {
 	patroni    *patroni.Client
 	supervisor *Supervisor
 	probes     *health.State
-	storage    *volume.Responder
+	storage    []*volume.Responder
 	log        *slog.Logger
 
 	// works reports whether Patroni answered at the last look, and its loop ran. Only once writes it.
@@ -55,7 +56,7 @@ func (w *Watchdog) once(ctx context.Context) time.Duration {
 		alive = true
 	}
 	w.works.Store(alive)
-	answers := alive || w.storage.Answers(2*time.Second)
+	answers := alive || !slices.ContainsFunc(w.storage, func(r *volume.Responder) bool { return !r.Answers(2 * time.Second) })
 	now := time.Now()
 	w.probes.Beat(now, alive, answers)
 	// A volume that hangs blocks Patroni, and the next one would fare no better.

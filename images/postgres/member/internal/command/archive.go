@@ -108,9 +108,9 @@ func isFull(s pgmember.Backup, waits int64, nearlyFull func() bool) bool {
 	return waits > s.Queue && (!s.UntilLow || nearlyFull())
 }
 
-// nearlyFull reports whether the volume has little room left, or it is unknown.
+// nearlyFull reports whether the volume that the log is on has little room left, or it is unknown.
 func nearlyFull() bool {
-	u, err := volume.Measure(pgmember.FolderVolume)
+	u, err := volume.Measure(filepath.Join(pgmember.FolderData, "pg_wal"))
 	return err != nil || volume.Class("", u.Percent) != volume.DiskOk
 }
 

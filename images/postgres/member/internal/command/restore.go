@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/source"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/walvolume"
 )
 
 // Restore makes the data of a new Database from a backup, as Patroni calls it. It only reads where the backup is.
@@ -90,7 +91,7 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 	if c.Standby {
 		// Patroni writes what a standby recovers from.
 		_, err = run.Run(ctx, "restore", "--stanza="+stanza.Name, "--type=none")
-		return "restored the latest backup of " + stanza.Name + " to follow it", errors.Join(err, source.Note(stanza.Name))
+		return "restored the latest backup of " + stanza.Name + " to follow it", errors.Join(err, source.Note(stanza.Name), moveLog(ctx, err))
 	}
 	// Archiving of the new Database has its own place: what the source had set does not count.
 	args := []string{"--stanza=" + stanza.Name, "--archive-mode=preserve"}
@@ -122,7 +123,15 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 		})
 	}
 	_, err = run.Run(ctx, "restore", args...)
-	return said, err
+	return said, errors.Join(err, moveLog(ctx, err))
+}
+
+// moveLog of a restore that succeeded to its volume. pgBackRest restores links as folders.
+func moveLog(ctx context.Context, restored error) error {
+	if restored != nil {
+		return nil
+	}
+	return walvolume.Own.Move(ctx)
 }
 
 // masked data is restored to a folder of its own, and becomes the member's data when all of it is masked.

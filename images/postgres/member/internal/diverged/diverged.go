@@ -27,12 +27,16 @@ const (
 	roomPercent = 20
 	// version is a file that PostgreSQL never writes again.
 	version = "PG_VERSION"
+	// log is the folder of the write-ahead log, or a link to it.
+	log = "pg_wal"
 )
 
 // A Folder that keeps the data of a former leader, at most one at a time.
 type Folder struct {
 	// Path of the folder, and Data the folder that PostgreSQL works in. Both are on one volume.
 	Path, Data string
+	// Log keeps the write-ahead log of data that has it on a volume of its own, beside it.
+	Log string
 	// Measure the volume.
 	Measure func(string) (volume.Usage, error)
 }
@@ -50,20 +54,22 @@ func (f Folder) Keep(now time.Time) error {
 	if err := f.Remove(); err != nil {
 		return err
 	}
-	size, err := sizeOf(f.Data)
+	log, err := f.ownLog()
+	if err == nil {
+		err = f.fits(f.Data, filepath.Dir(f.Data))
+	}
+	if err == nil && log != "" {
+		err = f.fits(log, filepath.Dir(log))
+	}
 	if err != nil {
 		return err
-	}
-	u, err := f.Measure(filepath.Dir(f.Data))
-	if err != nil {
-		return err
-	}
-	if u.Free-size < u.Size/100*roomPercent {
-		return fmt.Errorf("a copy of its %d MiB leaves less than %d %% of the volume free", size>>20, roomPercent)
 	}
 	err = os.Mkdir(f.Path, 0o700)
 	if err == nil {
 		err = link(f.Data, f.copied())
+	}
+	if err == nil && log != "" {
+		err = f.keepLog(log)
 	}
 	if err == nil {
 		// The record comes last: without it the folder is not whole.
@@ -75,10 +81,47 @@ func (f Folder) Keep(now time.Time) error {
 	return nil
 }
 
+// ownLog is the folder of the write-ahead log of the data, if it is on a volume of its own, or "".
+func (f Folder) ownLog() (string, error) {
+	target, err := os.Readlink(filepath.Join(f.Data, log))
+	if err != nil {
+		return "", nil //nolint:nilerr // It is no link.
+	}
+	if filepath.Dir(target) != filepath.Dir(f.Log) {
+		return "", fmt.Errorf("its write-ahead log is in %s, which is no place of this member", target)
+	}
+	return target, nil
+}
+
+// fits reports an error when a copy of a folder would leave too little of its volume.
+func (f Folder) fits(folder, on string) error {
+	size, err := sizeOf(folder)
+	if err != nil {
+		return err
+	}
+	u, err := f.Measure(on)
+	if err != nil {
+		return err
+	}
+	if u.Free-size < u.Size/100*roomPercent {
+		return fmt.Errorf("a copy of its %d MiB leaves less than %d %% of the volume free", size>>20, roomPercent)
+	}
+	return nil
+}
+
+// keepLog of the data that is kept, on its own volume, and lead the data there.
+func (f Folder) keepLog(own string) error {
+	in := filepath.Join(f.copied(), log)
+	return errors.Join(link(own, f.Log), os.Remove(in), os.Symlink(f.Log, in))
+}
+
 // Remove what is kept.
 func (f Folder) Remove() error {
-	if err := os.RemoveAll(f.Path); err != nil {
-		return fmt.Errorf("cannot remove the data that was kept: %w", err)
+	// The folder goes last: while it is there, the rest is removed another time.
+	for _, path := range []string{f.Log, f.Path} {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("cannot remove the data that was kept: %w", err)
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package diverged
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -105,5 +106,51 @@ func TestKeepOnce(t *testing.T) {
 		if _, err := os.Stat(f.Path); after > 0 && (err == nil) != there {
 			t.Errorf("half a folder after %s: %v", after, err)
 		}
+	}
+}
+
+// TestKeepLog: a write-ahead log on a volume of its own is kept there, and the data that is kept leads to it.
+func TestKeepLog(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		free   int64
+		kept   bool
+	}{
+		"Fits":     {"There is space for two on both volumes.", 1 << 19, true},
+		"TooLarge": {"Another copy would leave the volume of the log nearly full.", 200 << 10, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := made(t, 1<<19)
+			wal := t.TempDir()
+			f.Log = filepath.Join(wal, "pg_wal.diverged")
+			f.Measure = func(on string) (volume.Usage, error) {
+				if on == wal {
+					return volume.Usage{Size: 1 << 20, Free: tc.free}, nil
+				}
+				return volume.Usage{Size: 1 << 20, Free: 1 << 19}, nil
+			}
+			own, in := filepath.Join(wal, "pg_wal"), filepath.Join(f.Data, "pg_wal")
+			if err := errors.Join(os.Rename(in, own), os.Symlink(own, in)); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Keep(now); (err == nil) != tc.kept {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			// Patroni removes the log, and then the data.
+			if err := os.RemoveAll(own); err != nil {
+				t.Fatal(err)
+			}
+			f.replaced(t)
+			_, err := os.Stat(filepath.Join(f.Path, "data", "pg_wal", "000000010000000000000003"))
+			if (err == nil) != tc.kept {
+				t.Errorf("%s: %v", tc.reason, err)
+			}
+			if err := f.Remove(); err != nil {
+				t.Fatal(err)
+			}
+			if left, _ := os.ReadDir(wal); len(left) > 0 {
+				t.Errorf("%s is left of it", left[0].Name())
+			}
+		})
 	}
 }

@@ -17,13 +17,14 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/walvolume"
 )
 
 // replaces is the line of Patroni's configuration by which it removes data that cannot follow.
 const replaces = "remove_data_directory_on_rewind_failure: true"
 
 // Own data of this member.
-var Own = Folder{Path: layout.Diverged, Data: pgmember.FolderData, Measure: volume.Measure}
+var Own = Folder{Path: layout.Diverged, Log: walvolume.Own.Log() + ".diverged", Data: pgmember.FolderData, Measure: volume.Measure}
 
 // MakeRewind makes the link that Patroni runs as pg_rewind. It leads to this program.
 func MakeRewind(link string) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/standstill"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrader"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/walvolume"
 )
 
 // unstarted is how long a member with an empty volume waits for others whose pods do not start, when it is unknown whether they
@@ -76,7 +77,10 @@ func (g *Gate) Check(ctx context.Context) error {
 	if _, running := postmaster.Find(pgmember.FolderData); running {
 		return nil // only Patroni has to start
 	}
-	return g.checkData(ctx, programs)
+	if err := g.checkData(ctx, programs); err != nil {
+		return err
+	}
+	return walvolume.Own.Prepare(ctx, g.Names.Identity, g.Names.Version)
 }
 
 // checkData returns what this member has to wait for before its PostgreSQL starts.

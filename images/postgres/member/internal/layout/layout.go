@@ -19,8 +19,13 @@ import (
 const (
 	Patroni       = "/usr/bin/patroni"
 	Configuration = pgmember.FolderConfig + "/" + pgmember.FilePatroni
-	Bouncer       = "/usr/sbin/pgbouncer"
-	Pooling       = pgmember.FolderConfig + "/" + pgmember.FilePooler
+	// Configurations is a folder of links to what Patroni of a member reads whose write-ahead log has a volume of its own: the
+	// Configuration, and after it what differs for such members.
+	Configurations   = pgmember.FolderPrivate + "/patroni"
+	ConfigurationWAL = pgmember.FolderConfig + "/" + pgmember.FilePatroniWAL
+
+	Bouncer = "/usr/sbin/pgbouncer"
+	Pooling = pgmember.FolderConfig + "/" + pgmember.FilePooler
 	// Config is the pgmember.Config.
 	Config = pgmember.FolderConfig + "/" + pgmember.FileConfig
 	// Verifier is the SCRAM verifier of the login that the platform manages databases with.

@@ -63,12 +63,14 @@ func TestFill(t *testing.T) {
 		reason   string
 		percent  int
 		log      Log
+		alone    bool
 		slot     string
 		held     int64
 		fill, by string
 	}{
 		"Half":    {reason: "What is not even half full is filled by nothing.", percent: 49, log: Log{Bytes: 4 * gib}},
 		"Data":    {reason: "The log has its usual share.", percent: 90, log: Log{Bytes: gib}, slot: "cdc", held: gib, fill: members.FillData},
+		"Alone":   {reason: "A volume of the log has no data.", percent: 90, log: Log{Bytes: gib}, alone: true, fill: members.FillWAL},
 		"Slot":    {reason: "A slot holds most of the log.", percent: 90, log: Log{Bytes: 5 * gib}, slot: "cdc", held: 4 * gib, fill: members.FillSlot, by: "cdc"},
 		"Archive": {reason: "Most of it waits for the archive.", percent: 90, log: Log{Bytes: 5 * gib, Unarchived: 4 * gib}, fill: members.FillArchive},
 		"Both":    {reason: "What is not archived is kept with or without a slot.", percent: 90, log: Log{Bytes: 5 * gib, Unarchived: 4 * gib}, slot: "cdc", held: 5 * gib, fill: members.FillArchive},
@@ -76,7 +78,7 @@ func TestFill(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			fill, by := Fill(volume.Usage{Percent: tc.percent, Size: 10 * gib}, tc.log, tc.slot, tc.held)
+			fill, by := Fill(volume.Usage{Percent: tc.percent, Size: 10 * gib}, tc.log, tc.alone, tc.slot, tc.held)
 			if diff := cmp.Diff([]string{tc.fill, tc.by}, []string{fill, by}); diff != "" {
 				t.Errorf("\n%s\nFill(...): -want, +got:\n%s", tc.reason, diff)
 			}

@@ -54,12 +54,13 @@ const (
 	logShare = 35
 )
 
-// Fill returns what fills a volume that is half full. A slot holds back as many bytes as held, if it is known.
-func Fill(u volume.Usage, l Log, slot string, held int64) (fill, by string) {
+// Fill returns what fills a volume that is half full. A slot holds back as many bytes as held, if it is known. On a volume of the log
+// alone there is nothing else.
+func Fill(u volume.Usage, l Log, alone bool, slot string, held int64) (fill, by string) {
 	switch {
 	case u.Percent < halfFull:
 		return "", ""
-	case l.Bytes < u.Size/100*logShare:
+	case !alone && l.Bytes < u.Size/100*logShare:
 		return members.FillData, ""
 	case l.Unarchived > l.Bytes/2:
 		return members.FillArchive, ""
