@@ -285,6 +285,12 @@ type DatabaseSpec struct {
 	// +capstan:form:hidden
 	Monitoring *DatabaseMonitoring `json:"monitoring,omitempty"`
 
+	// Logs defines what the logs of members and poolers look like.
+	//
+	// +optional
+	// +capstan:form:hidden
+	Logs *DatabaseLogs `json:"logs,omitempty"`
+
 	// Maintenance defines when healthy members can be restarted. Default: at any time, one after the other.
 	//
 	// +optional
@@ -587,4 +593,28 @@ type DatabaseMonitoring struct {
 	// +kubebuilder:example=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// LogFormat is what the lines of logs look like.
+//
+// +kubebuilder:validation:Enum=Text;JSON
+type LogFormat string
+
+// What the lines of logs look like.
+const (
+	// LogText: as each program writes them.
+	LogText LogFormat = "Text"
+	// LogJSON: one object of JSON for each message.
+	LogJSON LogFormat = "JSON"
+)
+
+// DatabaseLogs defines what the logs of members and poolers look like.
+type DatabaseLogs struct {
+	// Format: Text, as each program writes them; or JSON, one object for each message of the server, of what manages it and
+	// of Capstan, with time, level and msg. A change restarts the members one by one. Default: Text.
+	//
+	// +kubebuilder:default=Text
+	// +kubebuilder:example=JSON
+	// +optional
+	Format LogFormat `json:"format,omitempty"`
 }

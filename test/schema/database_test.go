@@ -63,6 +63,7 @@ func TestDatabase(t *testing.T) {
 		"ControlChar":     {reason: "A value is one line.", fields: `{config: {timezone: "a\nb"}}`, want: "must not have control characters"},
 		"Pooler":          {reason: "Its defaults are enough.", fields: `{pooler: {}}`},
 		"PoolerFull":      {reason: "All of it together is fine.", fields: `{pooler: {mode: Session, replicas: 3, poolSize: 10, maxClients: 5000, resources: {cpu: 200m, memory: 512Mi}}}`},
+		"PoolerReaders":   {reason: "Readers have poolers of their own.", fields: `{pooler: {readOnly: true}}`},
 		"PoolerMode":      {reason: "A statement alone is no mode.", fields: `{pooler: {mode: Statement}}`, want: "Unsupported value"},
 		"NoPoolers":       {reason: "None are had by leaving the field out.", fields: `{pooler: {replicas: 0}}`, want: "greater than or equal to 1"},
 		"PoolTooLarge":    {reason: "A server takes so many.", fields: `{pooler: {poolSize: 501}}`, want: "less than or equal to 500"},

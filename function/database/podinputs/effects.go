@@ -188,6 +188,7 @@ var plainFields = map[string]string{
 	inputPullSecrets: "spec.imagePullSecrets",
 	inputPod:         "spec.pod",
 	inputPodMetadata: "spec.podMetadata",
+	inputLogs:        "spec.logs.format",
 
 	backup.InputPlace: "spec.backup",
 	backup.InputKey:   "spec.backup.encryption",

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"maps"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/encoding"
@@ -34,6 +35,7 @@ const (
 	inputPullSecrets = "pullSecrets"
 	inputPod         = "pod"
 	inputPodMetadata = "podMetadata"
+	inputLogs        = "logs"
 )
 
 func podInputsOf(s *facts.Cluster) podInputs {
@@ -60,6 +62,9 @@ func podInputsOf(s *facts.Cluster) podInputs {
 	}
 	if p := s.Spec.PodMetadata; p != nil && len(p.Labels)+len(p.Annotations) > 0 {
 		e[inputPodMetadata] = p
+	}
+	if s.LogsJSON() {
+		e[inputLogs] = v1alpha1.LogJSON
 	}
 	return e
 }

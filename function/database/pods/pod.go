@@ -161,6 +161,7 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 			Env("CAPSTAN_IDENTITY", s.Identity),
 			Env("CAPSTAN_VERSION", s.Data),
 		).
+		WithEnv(Logs(s)...).
 		WithResources(Resources(s.Size.CPU, s.Size.Memory, s.Size.Memory)).
 		WithLivenessProbe(Probe(&s.Names, "/livez", 10, 5, 6)).
 		WithReadinessProbe(Probe(&s.Names, "/readyz", 2, 2, 3)).
@@ -200,6 +201,7 @@ func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 		WithImage(s.Image.Name).
 		WithCommand(e.Command...).
 		WithArgs(e.Args...).
+		WithArgs(exporterLogs(s)...).
 		WithPorts(Port(names.PortMetrics, s.Traits.Ports.Metrics)).
 		WithResources(Resources(resource.MustParse("10m"), memory, most)).
 		WithVolumeMounts(Mount(names.VolumeSocket, s.Traits.SocketDir, true)))
@@ -208,6 +210,22 @@ func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 	}
 	c.SecurityContext.WithRunAsUser(e.User).WithRunAsGroup(s.Traits.Group)
 	return c
+}
+
+// Logs tells the program of a container what logs look like, unless they are text.
+func Logs(s *facts.Cluster) []*applycorev1.EnvVarApplyConfiguration {
+	if !s.LogsJSON() {
+		return nil
+	}
+	return []*applycorev1.EnvVarApplyConfiguration{Env("CAPSTAN_LOGS", string(s.Spec.Logs.Format))}
+}
+
+// exporterLogs are arguments of exporters, which are the same for all from the Prometheus project.
+func exporterLogs(s *facts.Cluster) []string {
+	if !s.LogsJSON() {
+		return nil
+	}
+	return []string{"--log.format=json"}
 }
 
 // HardenedPod has no token, its files are of the group of the server, and it runs where spec.pod says.

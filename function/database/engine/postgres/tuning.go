@@ -91,6 +91,10 @@ func (s Server) reloading() map[string]string {
 		"timezone":                    "UTC",
 		"track_io_timing":             "on",
 	}
+	if s.LogsJSON {
+		// The program in members reads it: code of the message, then the session up to a mark that no client can write.
+		ps["log_line_prefix"] = "%m [%p] %e %q%u@%d %h %a " + pgmember.LogMark + " "
+	}
 	s.archiving(ps)
 	if s.synchronizesSlots() {
 		ps["sync_replication_slots"] = "on"
