@@ -65,7 +65,8 @@ const withReaders = `{engine: postgres, version: "17", replicas: 3, storage: 50G
 
 // TestPoolerReaders: a second set of poolers before the standbys, which changes neither members nor the first set.
 func TestPoolerReaders(t *testing.T) {
-	w := running(t, strings.Replace(withReaders, "readOnly: true", "", 1))
+	withReaders := strings.Replace(withReaders, "readOnly: true", "readOnly: true, poolSize: 10", 1) // the default is less with two sets
+	w := running(t, strings.Replace(withReaders, "readOnly: true, ", "", 1))
 	before := w.request.Observed
 	w.edit(withReaders)
 	for range 3 {
@@ -124,7 +125,7 @@ func TestPoolerReaders(t *testing.T) {
 	if status, reason, message := condition(w.plan(), string(v1alpha1.TypePooled)); status != "True" || reason != "Pooling" {
 		t.Errorf("%s: %s", reason, message)
 	}
-	w.edit(strings.Replace(withReaders, "readOnly: true", "", 1))
+	w.edit(strings.Replace(withReaders, "readOnly: true, ", "", 1))
 	for range 3 {
 		w.pass()
 	}

@@ -33,8 +33,24 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 	bound(&r.Backup)
 	boundFollowing(&r.Following)
 	boundImport(r.Import)
+	boundQueries(r.Queries)
 	r.RestorePoints = boundPoints(r.RestorePoints)
 	return r
+}
+
+// maxQueries that a member reports of.
+const maxQueries = 16
+
+// boundQueries bounds what a member reports of queries.
+func boundQueries(r *v1alpha1.QueriesReport) {
+	if r == nil {
+		return
+	}
+	r.Failing = r.Failing[:min(len(r.Failing), maxQueries)]
+	for i := range r.Failing {
+		q := &r.Failing[i]
+		q.Name, q.Message = words.Bounded(words.OneLine(q.Name), maxReason), words.Bounded(words.OneLine(q.Message), maxMessage)
+	}
 }
 
 // bound what a member reports of backups: a program that may annotate a pod could write it.

@@ -15,11 +15,12 @@ const (
 	FeatureExtensions   Feature = "extensions (`extensions`)"
 	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
 	FeatureFence        Feature = "keep a member stopped (`fence`)"
+	FeatureQueries      Feature = "metrics of your own queries (`monitoring.queries`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
-		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence,
+		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence, FeatureQueries,
 	}
 }

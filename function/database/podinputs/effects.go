@@ -189,6 +189,7 @@ var plainFields = map[string]string{
 	inputPod:         "spec.pod",
 	inputPodMetadata: "spec.podMetadata",
 	inputLogs:        "spec.logs.format",
+	inputQueries:     "spec.monitoring.queries",
 
 	backup.InputPlace: "spec.backup",
 	backup.InputKey:   "spec.backup.encryption",

@@ -36,6 +36,7 @@ const (
 	inputPod         = "pod"
 	inputPodMetadata = "podMetadata"
 	inputLogs        = "logs"
+	inputQueries     = "queries"
 )
 
 func podInputsOf(s *facts.Cluster) podInputs {
@@ -49,6 +50,9 @@ func podInputsOf(s *facts.Cluster) podInputs {
 	}
 	if s.Exports() {
 		e[inputExporter] = true
+	}
+	if len(s.Spec.Monitoring.Queries) > 0 {
+		e[inputQueries] = true // which they are, is read at run time
 	}
 	if s.PlatformSigned() {
 		e[inputServer] = true

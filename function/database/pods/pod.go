@@ -5,6 +5,7 @@ package pods
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -205,6 +206,11 @@ func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 		WithPorts(Port(names.PortMetrics, s.Traits.Ports.Metrics)).
 		WithResources(Resources(resource.MustParse("10m"), memory, most)).
 		WithVolumeMounts(Mount(names.VolumeSocket, s.Traits.SocketDir, true)))
+	if len(s.Spec.Monitoring.Queries) > 0 {
+		// The program runs the exporter, and queries beside it.
+		c.Command, c.Args = []string{MemberProgram}, slices.Concat([]string{"exporter"}, c.Command, c.Args)
+		c.WithVolumeMounts(Mount(names.VolumeConfig, "/etc/capstan/config", true))
+	}
 	for _, name := range compose.SortedKeys(e.Env) {
 		c.WithEnv(Env(name, e.Env[name]))
 	}
@@ -212,7 +218,7 @@ func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 	return c
 }
 
-// Logs tells the program of a container what logs look like, unless they are text.
+// Logs is how the program of a container learns what logs look like, unless they are text.
 func Logs(s *facts.Cluster) []*applycorev1.EnvVarApplyConfiguration {
 	if !s.LogsJSON() {
 		return nil

@@ -108,7 +108,7 @@ func (p Set) template(s *facts.Cluster) *applycorev1.PodTemplateSpecApplyConfigu
 func (p Set) container(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 	env := []*applycorev1.EnvVarApplyConfiguration{pods.Env(p.variable, s.Host(p.members))}
 	if p.members == names.SuffixRO {
-		// Connections to a standby end when it leads.
+		// Connections to a standby end when it is the leader.
 		env = append(env, pods.Env(Writers.variable, s.Host(Writers.members)))
 	}
 	if s.PlatformSigned() {

@@ -27,7 +27,7 @@ type Set struct {
 	Deployment, Suffix string
 
 	// certificate and server are the Secrets of its certificates, by their suffixes. members is the suffix of the Service of the members that
-	// it connects to, and variable tells its program.
+	// it connects to, and variable is what its program gets that by.
 	certificate, server, members, variable string
 
 	selector func(*names.Names) map[string]string

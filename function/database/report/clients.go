@@ -54,7 +54,7 @@ func atFirst(p pooler.Set) string {
 	return ""
 }
 
-// poolerEndpoints of the poolers before the leader, and of those before the standbys; "" without them.
+// poolerEndpoints of the poolers before the leader, and of the poolers before the standbys; "" without them.
 func poolerEndpoints(s *facts.Cluster) (writers, readers string) {
 	at := map[string]string{}
 	for _, p := range pooler.Sets(s) {

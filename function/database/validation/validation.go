@@ -42,6 +42,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkImport,
 	checkMaintenance,
 	checkPooler,
+	checkQueries,
 }
 
 func checkPlatform(s *facts.Cluster) []check.Problem { return s.Unsupported }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// An Entry is one line of JSON. Time, Level and Message are those of package log/slog.
+// An Entry is one line of JSON. Time, Level and Message are as package log/slog has them.
 type Entry struct {
 	Time    time.Time `json:"time"`
 	Level   string    `json:"level"`
@@ -85,7 +85,7 @@ func Raw(line string) *Entry {
 // longest line. What is beyond is left out: a program must not fill the memory of the member.
 const longest = 64 << 10
 
-// A Writer writes what it gets as lines of JSON. Lines that are JSON already pass. It never fails: a log that nobody takes must not stop a
+// A Writer writes what it gets as lines of JSON. Lines that are JSON already pass. It never fails: a log that no program takes must not stop a
 // server.
 type Writer struct {
 	To   io.Writer
@@ -163,7 +163,7 @@ func Pipe(to io.Writer, read Reader) (*os.File, error) {
 	return w, nil
 }
 
-// Format of logs, as a member is told.
+// Format of logs.
 type Format string
 
 // JSON is the format of logs as lines of JSON. Any other is the text of each program.

@@ -21,6 +21,7 @@ var lacking = map[engine.Feature]string{
 	engine.FeatureReplication: "Capstan gives consumers no changes of MySQL yet: remove it, and let the consumer read the tables, or write to an outbox table that it reads",
 	engine.FeatureFence: "a member of MySQL that is stopped on request would still be counted by its group for a majority, and Capstan cannot make it leave first yet: " +
 		"remove it; to replace data that is in doubt, set spec.reinitialize",
+	engine.FeatureQueries: "members of MySQL run no queries of yours yet: remove it, and run an exporter for them beside your application, as a ReadOnly consumer",
 }
 
 // Lacks is about the first form of this engine: what is not in it comes later.

@@ -53,8 +53,9 @@ import (
 type Command struct {
 	layout.Names
 
-	Health string      `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
-	Logs   logs.Format `env:"CAPSTAN_LOGS" help:"JSON for lines of JSON, otherwise the text of each program."`
+	Health   string      `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
+	Exporter string      `default:"127.0.0.1:9187" env:"CAPSTAN_EXPORTER_ADDRESS" help:"Address of the exporter in the pod."`
+	Logs     logs.Format `env:"CAPSTAN_LOGS" help:"JSON for lines of JSON, otherwise the text of each program."`
 }
 
 // Run the member until the context ends and PostgreSQL has stopped.
@@ -137,6 +138,7 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		loop.Every(manage, (&Manager{leads: leads, reporter: reporter, log: log, missing: manageFirst}).once),
 		(&Refresher{copies: copies, supervisor: supervisor, manage: manage, log: log}).Run,
 		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
+		loop.Every(nil, (&Querier{address: c.Exporter, reporter: reporter}).once),
 		loop.Every(nil, watchdog.once),
 		loop.Every(nil, leash.once),
 		(&backups.Keeper{IP: c.IP, Leads: leads, Reporter: reporter, BackupEnded: backupEnded, ArchiveNoted: archiveNoted, Log: log}).Run,

@@ -24,7 +24,7 @@ const (
 type Keeper struct {
 	Console Console
 	Lookout *Lookout
-	// Leader is watched before standbys: when another leads, it was one of them, and has connections of clients that only read.
+	// Leader is watched before standbys: when another member is the leader, it was one of them, and has connections of clients that only read.
 	Leader *Lookout
 	Log    *slog.Logger
 
@@ -99,10 +99,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// settle is how long the name of the standbys may still lead to a standby that was promoted.
+// settle is how long the name of the standbys may still resolve to a standby that was promoted.
 const settle = 10 * time.Second
 
-// watchLeader renews connections to standbys as soon as another member leads, and again when no new one can have gone to it.
+// watchLeader renews connections to standbys as soon as another member is the leader, and again when no new one can have gone to it.
 func (k *Keeper) watchLeader(ctx context.Context) {
 	defer k.Leader.Close()
 	last, again := "", time.Time{}
@@ -116,7 +116,7 @@ func (k *Keeper) watchLeader(ctx context.Context) {
 		if due := !again.IsZero() && now.After(again); changed || due {
 			again = time.Time{}
 			if changed {
-				k.Log.Info("another member leads")
+				k.Log.Info("another member is the leader")
 				again = now.Add(settle)
 			}
 			k.mu.Lock()
