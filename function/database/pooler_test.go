@@ -201,7 +201,7 @@ func TestPoolSize(t *testing.T) {
 		"Asked":     {"What is asked for is taken.", head + `pooler: {poolSize: 40}}`, 40, ""},
 		"TooMany":   {"What the server cannot take is not.", head + `pooler: {poolSize: 41}}`, 41, "more than 80"},
 		"OutOfRoom": {"One for each is the least.", head + `pooler: {replicas: 9}, consumers: [` + strings.Join(many, ", ") + `]}`, 1, "spec.pooler.poolSize: 1: 9 poolers"},
-		"Readers":   {"A standby that is promoted has connections of both.", head + `pooler: {readOnly: true}, consumers: [{name: a}, {name: b}]}`, 10, ""},
+		"Readers":   {"A standby that is promoted has connections of both.", head + `pooler: {readOnly: true}, consumers: [{name: app}, {name: web}]}`, 10, ""},
 		"TooMany2":  {"So their sum counts.", head + `pooler: {readOnly: true, poolSize: 21}}`, 21, "4 poolers open that many connections"},
 		"NoStandby": {"Readers need a standby.", `{engine: postgres, version: "17", replicas: 1, storage: 50Gi, pooler: {readOnly: true}}`, 20, "spec.pooler.readOnly: true: with one member"},
 		"NoMode":    {"The schema holds the same.", head + `pooler: {mode: Statement}}`, 20, "spec.pooler.mode"},

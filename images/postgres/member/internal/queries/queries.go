@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package queries runs queries of the spec, and exports their results as metrics. It runs beside the server, in the container of the exporter:
-// whatever a query does, it harms neither the member nor another query.
+// any harm that a query does reaches neither the member nor another query.
 package queries
 
 import (

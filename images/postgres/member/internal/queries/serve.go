@@ -26,7 +26,7 @@ const failingPath = "/queries"
 // answerLimit is how long the exporter of the server may take.
 const answerLimit = 30 * time.Second
 
-// Serve metrics of an exporter together with those of the queries, until the context ends. The exporter is behind a URL.
+// Serve metrics of an exporter together with the metrics of the queries, until the context ends. The exporter is behind a URL.
 func (r *Runner) Serve(ctx context.Context, address, exporter string) error {
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(r); err != nil {
@@ -50,7 +50,7 @@ func (r *Runner) Serve(ctx context.Context, address, exporter string) error {
 	return web.Serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second})
 }
 
-// metrics of the exporter, and after them those of the queries, which never take the others away.
+// metrics of the exporter, and after them the metrics of the queries, which never take the others away.
 func metrics(ctx context.Context, w http.ResponseWriter, client *http.Client, exporter string, own prometheus.Gatherer) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, exporter, nil)
 	if err != nil {
