@@ -43,6 +43,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -87,16 +89,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)), kong.Bind(log, &c))
 	if err != nil {
-		return die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))
+		return die(stderr, "", failure.PlainWords(fmt.Errorf("cannot understand the command line: %w", err)))
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited // help was requested
 	}
 	if err != nil {
-		return die(stderr, c.TerminationLog, &failure.Failure{
+		return die(stderr, c.TerminationLog, failure.LastWords(&failure.Failure{
 			Reason: failure.Invalid, Cause: "cannot understand the command line: " + err.Error(), Remedy: "see companion --help", Err: err,
-		})
+		}))
 	}
 	err = command.Run()
 	var ended exitError
@@ -109,12 +111,22 @@ func run(args []string, stdout, stderr io.Writer) int {
 		log.Info("ended by a signal")
 		return interrupted
 	}
-	return die(stderr, c.TerminationLog, err)
+	words := failure.LastWords(err)
+	if runsPrograms(command.Command()) {
+		words = failure.PlainWords(err)
+	}
+	return die(stderr, c.TerminationLog, words)
+}
+
+// runsPrograms reports whether a command is the first process of pods that run what a user brings, or prepares them. What fails there is
+// not a model's download, so it has none of the reasons that Analysis repeats.
+func runsPrograms(command string) bool {
+	first, _, _ := strings.Cut(command, " ")
+	return slices.Contains([]string{"crew", "run", "flink", "install"}, first)
 }
 
 // die with last words.
-func die(stderr io.Writer, file string, err error) int {
-	words := failure.LastWords(err)
+func die(stderr io.Writer, file, words string) int {
 	_, _ = fmt.Fprintln(stderr, words)
 	leave(file, []byte(words))
 	return 1

@@ -73,6 +73,11 @@ func TestCommandLine(t *testing.T) {
 			reason: "Only plain HTTP is known.", args: []string{"warm-up", "--url=https://127.0.0.1/"},
 			want: "ModelInvalid: --url=https://127.0.0.1/ cannot be requested",
 		},
+		"Install": {
+			reason: "What is not about a model has no reason of a model, and no remedy about its init container.",
+			args:   []string{"install", "--to=/proc"},
+			want:   "cannot install the companion: ",
+		},
 		"WarmUpBody": {
 			reason: "A body that is not there.", args: []string{"warm-up", "--url=http://127.0.0.1/", "--body-file=/nowhere"},
 			want: "ModelInvalid: cannot read the body of the requests: no such file or directory: ",

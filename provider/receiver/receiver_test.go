@@ -46,6 +46,7 @@ type rig struct {
 	server *Server
 	now    time.Time
 	broken bool
+	reads  int // of Secrets
 }
 
 func newRig(t *testing.T, receivers ...*v1alpha1.Receiver) *rig {
@@ -76,6 +77,12 @@ func newRig(t *testing.T, receivers ...*v1alpha1.Receiver) *rig {
 		objects = append(objects, cr)
 	}
 	r.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, secret := o.(*corev1.Secret); secret {
+				r.reads++
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if r.broken {
 				return errors.New("the API server is away")
@@ -303,19 +310,29 @@ func TestCloudEvents(t *testing.T) {
 	}
 }
 
-// TestStorm shows that a Receiver takes so many requests a second, whoever sends them, and that others are not hindered.
+// TestStorm shows that a Receiver takes so many requests of known senders a second, that unknown senders take none of them, and that neither
+// costs other Receivers anything.
 func TestStorm(t *testing.T) {
 	other := receiver(v1alpha1.FormatAlertmanager, rule("errors", v1alpha1.ActHold, "reco"))
 	other.Name, other.UID = "others", "4567"
 	r := newRig(t, receiver(v1alpha1.FormatAlertmanager, rule("errors", v1alpha1.ActHold, "reco")), other)
-	refused := 0
+	got := map[string]map[int]int{"unknown": {}, "known": {}}
 	for range 10 * burst {
-		if status, _ := r.post("/v1/shop/alerts", alert("firing", 0), map[string]string{"Authorization": "Bearer guess"}); status == 429 {
-			refused++
-		}
+		status, _ := r.post("/v1/shop/alerts", alert("firing", 0), map[string]string{"Authorization": "Bearer guess"})
+		got["unknown"][status]++
 	}
-	if refused < 5*burst {
-		t.Errorf("%d of %d requests were refused", refused, 10*burst)
+	if diff := cmp.Diff(map[int]int{401: 10 * burst}, got["unknown"]); diff != "" {
+		t.Errorf("unknown senders learn nothing: -want, +got:\n%s", diff)
+	}
+	if r.reads != 1 {
+		t.Errorf("the Secret was read %d times for %d requests, want once", r.reads, 10*burst)
+	}
+	for range 10 * burst {
+		status, _ := r.post("/v1/shop/alerts", alert("firing", 0), bearer)
+		got["known"][status]++
+	}
+	if ok, refused := got["known"][200], got["known"][429]; ok < burst || refused < 5*burst || ok+refused != 10*burst {
+		t.Errorf("known senders: want some to be refused with 429, got %v", got["known"])
 	}
 	if status, said := r.post("/v1/shop/others", alert("firing", 0), bearer); status != 200 {
 		t.Errorf("another Receiver: status %d: %s", status, said)

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,7 @@ import (
 // Bounds of what unknown senders can ask of this process.
 const (
 	maxBody     = 1 << 20
-	perSecond   = 10 // requests to one Receiver
+	perSecond   = 10 // requests of known senders to one Receiver
 	burst       = 20
 	mostAtOnce  = 16
 	readTimeout = 10 * time.Second
@@ -52,6 +53,9 @@ type Server struct {
 
 	mu     sync.Mutex
 	limits map[types.NamespacedName]*rate.Limiter
+
+	// read keys of Receivers, so that unknown senders cost no requests to the API server.
+	read *cache.Expiring
 
 	// once has the signatures of each namespace: no tenant can use up the room of another.
 	once map[string]*signatures
@@ -124,11 +128,6 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, unauthorized)
 		return
 	}
-	if !s.limit(of).Allow() {
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("more than %d requests a second: repeat the request later", perSecond))
-		return
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		refuse(w, http.StatusRequestEntityTooLarge, "the body is larger than 1 MiB")
@@ -137,7 +136,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "the body cannot be read")
 		return
 	}
-	k, _, err := readKeys(ctx, s.Kube, cr)
+	k, err := s.keysOf(ctx, cr)
 	if err != nil {
 		s.failed(w, of, err)
 		return
@@ -148,8 +147,45 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 	case repeated:
 		refuse(w, http.StatusConflict, "this signed request was accepted before: sign a repetition with its own time")
 	case knownSender:
+		if !s.limit(of).Allow() {
+			s.forget(of.Namespace, k, r.Header, body)
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusTooManyRequests, fmt.Sprintf("more than %d requests a second: repeat the request later", perSecond))
+			return
+		}
 		s.carryOut(ctx, w, r.Header, cr, k, body)
 	}
+}
+
+// keysAge is how old the keys of a Receiver may be: as long as a former key may still be used.
+const keysAge = 5 * time.Second
+
+// keysOf a Receiver, which are read at most once in their age.
+func (s *Server) keysOf(ctx context.Context, cr *v1alpha1.Receiver) (keys, error) {
+	type version struct {
+		uid    types.UID
+		secret string
+	}
+	of := version{uid: cr.GetUID(), secret: cr.Spec.ForProvider.SecretName}
+	s.mu.Lock()
+	if s.read == nil {
+		s.read = cache.NewExpiring()
+	}
+	s.mu.Unlock()
+	if k, ok := s.read.Get(of); ok {
+		return k.(keys), nil //nolint:forcetypeassert // Nothing else is put there.
+	}
+	k, _, err := readKeys(ctx, s.Kube, cr)
+	if err != nil {
+		return keys{}, err
+	}
+	s.read.Set(of, k, keysAge)
+	return k, nil
+}
+
+// forget the signature of a request that was not carried out, so that its sender can repeat it.
+func (s *Server) forget(namespace string, k keys, h http.Header, body []byte) {
+	s.signed(namespace).forget(sign(k.signing, h.Get(headerTimestamp), body))
 }
 
 // carryOut a request of a known sender. It succeeds only after the API server has taken everything, so that senders repeat what it has not.
@@ -168,7 +204,7 @@ func (s *Server) carryOut(ctx context.Context, w http.ResponseWriter, h http.Hea
 		answer(w, http.StatusOK, map[string]any{"signals": names})
 		return
 	}
-	s.signed(cr.GetNamespace()).forget(sign(k.signing, h.Get(headerTimestamp), body))
+	s.forget(cr.GetNamespace(), k, h, body)
 	if i := slices.IndexFunc(failures, func(err error) bool { return !errors.Is(err, errFull) }); i >= 0 {
 		s.failed(w, client.ObjectKeyFromObject(cr), failures[i])
 		return

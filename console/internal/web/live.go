@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/capstan-dev/capstan/console/internal/kube"
 	"github.com/capstan-dev/capstan/console/internal/pages"
@@ -196,21 +197,38 @@ func (s *stream) write(data []byte) error {
 	return s.control.Flush() //nolint:wrapcheck // The same.
 }
 
-// follow changes of objects. It is false where the user may not watch them.
+// follow changes of objects. It is false where the user may not watch them. The API server ends each watch after some minutes, and
+// another one follows it.
 func (c *call) follow(ctx context.Context, r schema.GroupVersionResource, changed chan<- struct{}) bool {
 	w, err := c.client.Watch(ctx, r, c.namespace, c.name)
 	if err != nil {
 		return false
 	}
-	context.AfterFunc(ctx, w.Stop)
 	go func() {
-		for range w.ResultChan() {
-			select {
-			case changed <- struct{}{}:
-			default:
+		for {
+			if err == nil {
+				note(ctx, w, changed)
 			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(poll):
+			}
+			w, err = c.client.Watch(ctx, r, c.namespace, c.name)
 		}
 	}()
 
 	return true
+}
+
+// note each change until a watch ends.
+func note(ctx context.Context, w watch.Interface, changed chan<- struct{}) {
+	stop := context.AfterFunc(ctx, w.Stop)
+	defer stop()
+	for range w.ResultChan() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
 }

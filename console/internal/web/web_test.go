@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ type fakeAPI struct {
 	anyone string
 	// changing is true of objects that change all the time, for those who watch them.
 	changing bool
+	watches  atomic.Int32
 	// asked are the requests, with the user of each.
 	asked []string
 }
@@ -58,11 +60,15 @@ func status(code int32, reason metav1.StatusReason, message string) metav1.Statu
 	}
 }
 
-// watched objects change every 50 ms.
+// watched objects change every 50 ms. A watch lasts a second.
 func (f *fakeAPI) watched(w http.ResponseWriter, r *http.Request) {
+	f.watches.Add(1)
 	w.Header().Set("Content-Type", "application/json")
+	end := time.After(time.Second)
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		select {
+		case <-end:
+			return
 		case <-r.Context().Done():
 			return
 		case <-tick.C:
@@ -824,6 +830,11 @@ func TestLive(t *testing.T) {
 		}
 		if took := time.Since(began); took >= poll {
 			t.Errorf("%s after %s, as if it was not watched", phase, took)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); r.api.watches.Load() < 2; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("want another watch after the API server ended the first one")
 		}
 	}
 }

@@ -30,7 +30,7 @@ type options struct {
 	end int64
 	// broken: the job fails before it is submitted.
 	broken bool
-	// failing: each start of the tasks fails.
+	// failing: each start of the tasks fails, before a checkpoint is complete.
 	failing bool
 	// stuck: checkpoints fail.
 	stuck bool

@@ -112,7 +112,7 @@ func (j *job) run() {
 		}
 		j.mu.Lock()
 		j.step()
-		if j.state == running && time.Now().After(due) {
+		if j.state == running && !j.failing && time.Now().After(due) {
 			due = time.Now().Add(j.every)
 			j.checkpoint()
 		}

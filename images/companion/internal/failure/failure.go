@@ -97,15 +97,25 @@ func plain(err error) string {
 // maxWords is what the kubelet keeps of a termination message, in bytes.
 const maxWords = 4096
 
-// LastWords of a program that ends with an error: "Reason: cause: remedy", in one line.
+// LastWords of a program that handles a model and ends with an error: "Reason: cause: remedy", in one line of at most 4 KiB.
 func LastWords(err error) string {
 	f := Of(err)
+	return line(fmt.Sprintf("%s: %s: %s", f.Reason, f.Cause, f.Remedy))
+}
+
+// PlainWords of a program that ends with an error which is not about a model: the error alone, in one line of at most 4 KiB.
+func PlainWords(err error) string {
+	return line(err.Error())
+}
+
+// line without control characters, which the kubelet keeps as it is.
+func line(text string) string {
 	words := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, fmt.Sprintf("%s: %s: %s", f.Reason, f.Cause, f.Remedy))
+	}, text)
 	if len(words) > maxWords {
 		words = strings.ToValidUTF8(words[:maxWords], "")
 	}
