@@ -69,8 +69,8 @@ func TestLogsJSON(t *testing.T) {
 	application := got.Application
 	got.Application, got.Host = "", ""
 	want := logs.Entry{
-		Level: "ERROR", Source: "postgres", Severity: "ERROR", Code: "42601", Database: "shop", User: "capstan",
-		Message: "syntax error at end of input at character 26", Parts: map[string]string{"statement": statement},
+		Level: "ERROR", Source: "postgres", Severity: "ERROR", Code: "22012", Database: "shop", User: "capstan",
+		Message: "division by zero", Parts: map[string]string{"statement": statement},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(logs.Entry{})); diff != "" || !strings.HasPrefix(application, "x ") || !strings.HasSuffix(application, "PANIC:  forged") {
 		t.Errorf("application %q, -want, +got:\n%s", application, diff)
