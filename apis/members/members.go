@@ -88,4 +88,9 @@ type Report struct {
 
 	// Fence says what became of the last request to stop this member.
 	Fence MemberFenceReport `json:"fence,omitzero"`
+
+	// Queries says how queries for metrics do, where there are any.
+	//
+	// +optional
+	Queries *QueriesReport `json:"queries,omitempty"`
 }

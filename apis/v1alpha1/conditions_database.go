@@ -31,6 +31,10 @@ const (
 	// TypePooled: True when poolers accept clients. It exists only with spec.pooler.
 	TypePooled xpv2.ConditionType = "Pooled"
 
+	// TypeQueriesHealthy: True when every member runs every query of spec.monitoring.queries without an error. It exists
+	// only with queries.
+	TypeQueriesHealthy xpv2.ConditionType = "QueriesHealthy"
+
 	// TypeExposed: True when clients outside the cluster have an address to connect to. It exists only with spec.expose.
 	TypeExposed xpv2.ConditionType = "Exposed"
 )
@@ -227,6 +231,16 @@ const (
 	ReasonPoolersMissing xpv2.ConditionReason = "PoolersMissing"
 	// ReasonPoolersPending: no pooler accepts clients. If it stays so, read the message and the log of a pooler pod.
 	ReasonPoolersPending xpv2.ConditionReason = "PoolersPending"
+)
+
+// Reasons of the condition QueriesHealthy.
+const (
+	// ReasonQueriesSucceed: every member runs every query without an error. Nothing to do.
+	ReasonQueriesSucceed xpv2.ConditionReason = "QueriesSucceed"
+	// ReasonQueryFails: a query failed twice in a row. Fix what the message names.
+	ReasonQueryFails xpv2.ConditionReason = "QueryFails"
+	// ReasonQueriesUnknown: a member has not reported its queries yet: it has to restart first, or is not up. See Updated.
+	ReasonQueriesUnknown xpv2.ConditionReason = "QueriesUnknown"
 )
 
 // Reasons of the condition Exposed.

@@ -17,7 +17,7 @@ const (
 	PoolSession PoolerMode = "Session"
 )
 
-// DatabasePooler defines connection poolers in front of the leader.
+// DatabasePooler defines connection poolers in front of the leader, and of the standbys if requested.
 type DatabasePooler struct {
 	// Mode: Transaction or Session. With Transaction a client keeps a connection to the leader for one transaction. Few
 	// connections serve many clients, and clients wait through a clean change of the leader. Features beyond one
@@ -40,9 +40,10 @@ type DatabasePooler struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// PoolSize is the maximum number of connections to the leader that each pod has for each consumer, 1 to 500. The
-	// total, replicas × consumers × poolSize, must not exceed four fifths of the connections of a member. A change
-	// needs no restart. Default: 20, or fewer if the total would be too high.
+	// PoolSize is the maximum number of connections to the server that each pod has for each consumer, 1 to 500. The
+	// total, replicas × consumers × poolSize, must not exceed four fifths of the connections of a member; with readOnly
+	// it counts twice, because a promoted standby has both for a moment. A change needs no restart. Default: 20, or
+	// fewer if the total would be too high.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=500
@@ -58,6 +59,14 @@ type DatabasePooler struct {
 	// +kubebuilder:example=1000
 	// +optional
 	MaxClients *int32 `json:"maxClients,omitempty"`
+
+	// ReadOnly adds as many poolers of the same sizes in front of the standbys, behind the Service DATABASE-pooler-ro. The
+	// Secrets of ReadOnly consumers point to them. While there is no standby, their clients wait for a minute, then get
+	// an error: they never go to the leader. It needs two or more replicas. Default: false.
+	//
+	// +kubebuilder:example=true
+	// +optional
+	ReadOnly bool `json:"readOnly,omitempty"`
 
 	// Resources of each pod.
 	//

@@ -188,6 +188,11 @@ type DatabaseEndpoints struct {
 	// +optional
 	Pooler string `json:"pooler,omitempty"`
 
+	// PoolerReadOnly is the endpoint of the poolers that connect to standbys.
+	//
+	// +optional
+	PoolerReadOnly string `json:"poolerReadOnly,omitempty"`
+
 	// External is the endpoint for clients outside the cluster.
 	//
 	// +optional

@@ -40,6 +40,11 @@ func defaulted(s v1alpha1.DatabaseSpec, name string) v1alpha1.DatabaseSpec {
 	if len(s.Databases) == 0 {
 		s.Databases = []v1alpha1.LogicalDatabase{{Name: strings.ReplaceAll(name, "-", "_")}}
 	}
+	if m := s.Monitoring; m != nil {
+		for i := range m.Queries {
+			m.Queries[i].Database = cmp.Or(m.Queries[i].Database, s.Databases[0].Name)
+		}
+	}
 	if s.Consumers == nil {
 		s.Consumers = []v1alpha1.Consumer{{Name: defaultConsumer, Access: v1alpha1.ConsumerReadWrite}}
 	}

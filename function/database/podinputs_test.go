@@ -13,7 +13,7 @@ var (
 	// podInputs are in the revision of a member: another value recreates its pod.
 	podInputs = []string{
 		"availability.spread", "backup.enabled", "backup.encryption", "backup.to", "config{}", "databases[].name", "engine", "extensions[]",
-		"from", "imagePullSecrets[].name", "monitoring.enabled", "plan", "pod", "podMetadata", "resources",
+		"from", "imagePullSecrets[].name", "logs.format", "monitoring", "plan", "pod", "podMetadata", "resources",
 		"tls.issuerRef", "version", "walStorage",
 	}
 	// managed fields reach no pod, or a running one without a restart.

@@ -33,7 +33,7 @@ func TestPoolerRestartsNoMember(t *testing.T) {
 	for range 3 {
 		w.pass()
 	}
-	for _, name := range pooler.PoolerNames {
+	for _, name := range pooler.Writers.Names() {
 		if (w.request.Observed[name] == nil) != (name == names.PoolerServerCertificate) {
 			t.Errorf("%s: made is %t", name, w.request.Observed[name] != nil)
 		}
@@ -48,7 +48,7 @@ func TestPoolerRestartsNoMember(t *testing.T) {
 	for range 3 {
 		w.pass()
 	}
-	for _, name := range pooler.PoolerNames {
+	for _, name := range pooler.Writers.Names() {
 		if w.request.Observed[name] != nil {
 			t.Errorf("%s is left", name)
 		}
@@ -56,6 +56,82 @@ func TestPoolerRestartsNoMember(t *testing.T) {
 	for name, o := range before {
 		if diff := cmp.Diff(o.Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
 			t.Errorf("%s is not what it was: -before, +after:\n%s", name, diff)
+		}
+	}
+}
+
+const withReaders = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {readOnly: true},
+	consumers: [{name: app}, {name: reports, access: ReadOnly}]}`
+
+// TestPoolerReaders: a second set of poolers before the standbys, which changes neither members nor the first set.
+func TestPoolerReaders(t *testing.T) {
+	withReaders := strings.Replace(withReaders, "readOnly: true", "readOnly: true, poolSize: 10", 1) // the default is less with two sets
+	w := running(t, strings.Replace(withReaders, "readOnly: true, ", "", 1))
+	before := w.request.Observed
+	w.edit(withReaders)
+	for range 3 {
+		w.pass()
+	}
+	for _, name := range pooler.Readers.Names() {
+		if (w.request.Observed[name] == nil) != (name == pooler.Readers.In(names.PoolerServerCertificate)) {
+			t.Errorf("%s: made is %t", name, w.request.Observed[name] != nil)
+		}
+	}
+	for _, name := range append(pooler.Writers.Names(), names.MemberPrefix+"a", names.MemberPrefix+"b", names.Config, names.DCS) {
+		o := before[name]
+		if o == nil {
+			continue
+		}
+		for _, field := range []string{"spec", "data"} {
+			if diff := cmp.Diff(o.Map()[field], w.request.Observed[name].Map()[field]); diff != "" {
+				t.Errorf("%s is not what it was: -before, +after:\n%s", name, diff)
+			}
+		}
+	}
+	deployment := w.request.Observed[names.ReaderPooler].Map()
+	labels := compose.Map(deployment, "spec", "template", "metadata", "labels")
+	if labels[names.LabelPooler] != nil || labels["capstan.dev/database"] != nil || labels[names.LabelReaderPooler] != "orders-db" {
+		t.Errorf("the pods have the labels %v: a leader that stops must not let readers wait", labels)
+	}
+	env := fmt.Sprint(compose.List(deployment, "spec", "template", "spec", "containers"))
+	for _, want := range []string{"CAPSTAN_STANDBYS value:orders-db-ro.shop.svc", "CAPSTAN_LEADER value:orders-db-rw.shop.svc"} {
+		if !strings.Contains(strings.ReplaceAll(env, "name:", ""), want) {
+			t.Errorf("poolers are not told %s: %s", want, env)
+		}
+	}
+	if ini := compose.Text(w.request.Observed[pooler.Readers.In(names.PoolerConfig)].Map(), "data", "pgbouncer.ini"); !strings.Contains(ini, "orders_db = host=orders-db-ro.shop.svc") {
+		t.Errorf("they do not connect to standbys: %s", ini)
+	}
+	if rules := fmt.Sprint(compose.List(w.request.Observed[names.NetworkPolicy].Map(), "spec", "ingress")); !strings.Contains(rules, names.LabelReaderPooler) {
+		t.Errorf("members do not let them in: %s", rules)
+	}
+	for consumer, host := range map[string]string{"app": "orders-db-pooler.shop.svc", "reports": "orders-db-pooler-ro.shop.svc"} {
+		endpoints := compose.List(w.request.Observed[names.ConsumerPrefix+consumer].Map(), "spec", "forProvider", "connection", "endpoints")
+		if want := fmt.Sprint([]any{map[string]any{"name": "pooler", "host": host, "port": 5432.0}}); fmt.Sprint(endpoints) != want {
+			t.Errorf("%s has the endpoints %v, want %s", consumer, endpoints, want)
+		}
+	}
+	if st := told(t, w.plan()); st.Endpoints.PoolerReadOnly != "orders-db-pooler-ro.shop.svc:5432" {
+		t.Errorf("endpoints: %+v", st.Endpoints)
+	}
+	if _, reason, message := condition(w.plan(), string(v1alpha1.TypePooled)); reason != "PoolersPending" || strings.Contains(message, "pooler-ro") {
+		t.Errorf("%s: %s, want the first set", reason, message)
+	}
+	w.serving(0)
+	if _, reason, message := condition(w.plan(), string(v1alpha1.TypePooled)); reason != "PoolersPending" || !strings.Contains(message, "orders-db-pooler-ro") {
+		t.Errorf("%s: %s, want that readers have none", reason, message)
+	}
+	w.request.Observed[names.ReaderPooler].Map()["status"] = map[string]any{"readyReplicas": 2.0}
+	if status, reason, message := condition(w.plan(), string(v1alpha1.TypePooled)); status != "True" || reason != "Pooling" {
+		t.Errorf("%s: %s", reason, message)
+	}
+	w.edit(strings.Replace(withReaders, "readOnly: true, ", "", 1))
+	for range 3 {
+		w.pass()
+	}
+	for _, name := range pooler.Readers.Names() {
+		if w.request.Observed[name] != nil {
+			t.Errorf("%s is left", name)
 		}
 	}
 }
@@ -125,6 +201,9 @@ func TestPoolSize(t *testing.T) {
 		"Asked":     {"What is asked for is taken.", head + `pooler: {poolSize: 40}}`, 40, ""},
 		"TooMany":   {"What the server cannot take is not.", head + `pooler: {poolSize: 41}}`, 41, "more than 80"},
 		"OutOfRoom": {"One for each is the least.", head + `pooler: {replicas: 9}, consumers: [` + strings.Join(many, ", ") + `]}`, 1, "spec.pooler.poolSize: 1: 9 poolers"},
+		"Readers":   {"A standby that is promoted has connections of both.", head + `pooler: {readOnly: true}, consumers: [{name: app}, {name: web}]}`, 10, ""},
+		"TooMany2":  {"So their sum counts.", head + `pooler: {readOnly: true, poolSize: 21}}`, 21, "4 poolers open that many connections"},
+		"NoStandby": {"Readers need a standby.", `{engine: postgres, version: "17", replicas: 1, storage: 50Gi, pooler: {readOnly: true}}`, 20, "spec.pooler.readOnly: true: with one member"},
 		"NoMode":    {"The schema holds the same.", head + `pooler: {mode: Statement}}`, 20, "spec.pooler.mode"},
 		"NoMemory":  {"The schema holds the same.", head + `pooler: {resources: {memory: 1Mi}}}`, 20, "spec.pooler.resources.memory"},
 	} {

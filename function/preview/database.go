@@ -17,7 +17,7 @@ import (
 // such as a restore, replication, windows, alerts and what is reachable from outside belong to the original alone. TestFields has every
 // field in one list.
 var databaseFields = []string{
-	"engine", "version", "plan", "resources", "pod", "podMetadata", "databases", "config", "extensions", "network", "tls", "pooler", "imagePullSecrets",
+	"engine", "version", "plan", "resources", "pod", "podMetadata", "databases", "config", "extensions", "network", "tls", "pooler", "logs", "imagePullSecrets",
 }
 
 // defaultConsumer is the consumer of a Database whose spec names none, and of a copy that no Algorithm uses.
@@ -40,6 +40,9 @@ func (f *facts) database(v verdict) *compose.Manifest[map[string]any] {
 	}
 	if pooler, ok := spec["pooler"].(map[string]any); ok {
 		pooler["replicas"] = int64(1)
+		if spec["replicas"] == int64(1) {
+			delete(pooler, "readOnly") // There is no standby.
+		}
 	}
 	spec["consumers"] = f.consumers(base)
 	spec["monitoring"] = map[string]any{"enabled": false}

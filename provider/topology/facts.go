@@ -122,6 +122,7 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 	if r.Fence.ID != "" {
 		m.Fence = &r.Fence
 	}
+	m.Queries = r.Queries
 	if r.Volume != (v1alpha1.VolumeReport{}) {
 		m.Volume = &r.Volume
 	}

@@ -34,6 +34,7 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 	bound(&r.Backup)
 	boundFollowing(&r.Following)
 	boundImport(r.Import)
+	boundQueries(r.Queries)
 	r.RestorePoints = boundPoints(r.RestorePoints)
 	return r
 }
@@ -44,6 +45,21 @@ func boundVolume(v *v1alpha1.VolumeReport) {
 		*field = words.Bounded(words.OneLine(*field), maxReason)
 	}
 	v.UsedPercent = min(max(v.UsedPercent, 0), 100)
+}
+
+// maxQueries that a member reports of.
+const maxQueries = 16
+
+// boundQueries bounds what a member reports of queries.
+func boundQueries(r *v1alpha1.QueriesReport) {
+	if r == nil {
+		return
+	}
+	r.Failing = r.Failing[:min(len(r.Failing), maxQueries)]
+	for i := range r.Failing {
+		q := &r.Failing[i]
+		q.Name, q.Message = words.Bounded(words.OneLine(q.Name), maxReason), words.Bounded(words.OneLine(q.Message), maxMessage)
+	}
 }
 
 // bound what a member reports of backups: a program that may annotate a pod could write it.

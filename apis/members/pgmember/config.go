@@ -48,6 +48,8 @@ type Config struct {
 	Reinitialize *members.Reinitialize `json:"reinitialize,omitempty"`
 	// Fence is the request to keep a member stopped.
 	Fence *members.MemberFence `json:"fence,omitempty"`
+	// Queries whose results are exported as metrics.
+	Queries []members.Query `json:"queries,omitempty"`
 	// Backup says how backups are taken. Nil when there never were any.
 	Backup *Backup `json:"backup,omitempty"`
 	// From is the backup that the Database begins with, if any.

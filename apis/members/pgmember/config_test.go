@@ -23,6 +23,9 @@ func complete() Config {
 		Version: 2, Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
 		Slots: []Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
 		Publications: []Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
+		Queries: []members.Query{{
+			Name: "orders", Help: "Orders by state.", Database: "app", SQL: "select 1 as n, 'x' as l", Values: []string{"n"}, Labels: []string{"l"}, IntervalSeconds: 60,
+		}},
 		Reinitialize: &members.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
 		Fence:        &members.MemberFence{ID: "2026-11-26-1", Member: "orders-db-c"},
 		Backup: &Backup{

@@ -57,6 +57,12 @@ type MemberFenceReport = members.MemberFenceReport
 // ReinitializeReport is what became of the last request to copy a member again.
 type ReinitializeReport = members.ReinitializeReport
 
+// QueriesReport says how the queries of a member do.
+type QueriesReport = members.QueriesReport
+
+// QueryFailure is why a query fails.
+type QueryFailure = members.QueryFailure
+
 // A Topology is the quiet observer of a Database. It reports the leader and the state and place of the members, from
 // the objects that members keep in the API server. Its status changes only when a fact changes. Its deletion waits
 // until no member is left. Then it removes the objects that members leave behind, but never a volume or a Secret that
@@ -495,6 +501,11 @@ type TopologyMember struct {
 	//
 	// +optional
 	Fence *MemberFenceReport `json:"fence,omitempty"`
+
+	// Queries says how queries for metrics do. There is none as long as the member runs none.
+	//
+	// +optional
+	Queries *QueriesReport `json:"queries,omitempty"`
 
 	// Reason is what blocks the member in one word, for instance ImagePullFailed, Unschedulable, CrashLooping or
 	// VolumeOfAnother.

@@ -105,7 +105,11 @@ func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Conn
 		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{Name: name, Host: credentialsv1alpha1.Host(host), Port: port})
 	}
 	if s.Pooled() && !c.Replication {
-		endpoint(names.SuffixPooler, s.Host(names.SuffixPooler))
+		to := names.SuffixPooler
+		if readOnly && s.PooledReaders() {
+			to = names.SuffixReaderPooler
+		}
+		endpoint(names.SuffixPooler, s.Host(to))
 	}
 	if host := s.ExternalHost(); host != "" {
 		endpoint(names.SuffixExternal, host)

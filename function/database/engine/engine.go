@@ -292,6 +292,9 @@ type Server struct {
 	// Pooled reports that there are poolers.
 	Pooled bool
 
+	// LogsJSON reports that the program in members writes the log of the server as lines of JSON.
+	LogsJSON bool
+
 	// Slots report that the spec lists replication slots for consumers of changes, and Replicating names the consumers that may read
 	// changes. Plugins write what the slots keep.
 	Slots       bool
@@ -337,8 +340,9 @@ type Reload struct {
 
 // Pooler is what the configuration of poolers follows from.
 type Pooler struct {
-	// Host of the leader.
-	Host string
+	// Host of the leader, or of the standbys for poolers of Readers.
+	Host    string
+	Readers bool
 
 	// Databases that clients connect to.
 	Databases []string

@@ -17,12 +17,13 @@ const (
 	FeatureFence        Feature = "keep a member stopped (`fence`)"
 	FeatureMask         Feature = "mask a copy (`from.mask`)"
 	FeatureWALVolume    Feature = "a volume for the log alone (`walStorage`)"
+	FeatureQueries      Feature = "metrics of your own queries (`monitoring.queries`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
 		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence,
-		FeatureMask, FeatureWALVolume,
+		FeatureMask, FeatureWALVolume, FeatureQueries,
 	}
 }

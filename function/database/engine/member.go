@@ -39,6 +39,9 @@ type Member struct {
 	Publications []Publication
 	Replicators  []string
 
+	// Queries whose results are exported as metrics.
+	Queries []members.Query
+
 	// Reinitialize is the request to copy a member again; nil without one.
 	Reinitialize *members.Reinitialize
 

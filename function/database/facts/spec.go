@@ -56,6 +56,7 @@ func (s *Cluster) Fields() engine.Server {
 	for _, d := range s.Spec.Databases {
 		f.Databases = append(f.Databases, d.Name)
 	}
+	f.LogsJSON = s.LogsJSON()
 	f.Slots = s.Spec.Replication != nil && len(s.Spec.Replication.Slots) > 0
 	if f.Slots {
 		for _, slot := range s.Spec.Replication.Slots {
@@ -125,6 +126,11 @@ func (s *Cluster) PullSecrets() []string {
 // Exports reports whether an exporter runs beside each server.
 func (s *Cluster) Exports() bool { return *s.Spec.Monitoring.Enabled }
 
+// LogsJSON reports whether logs are lines of JSON.
+func (s *Cluster) LogsJSON() bool {
+	return s.Spec.Logs != nil && s.Spec.Logs.Format == v1alpha1.LogJSON
+}
+
 // Synchronous reports whether a commit waits for another member.
 func (s *Cluster) Synchronous(holds bool) bool {
 	// Of a spec that cannot be read nothing was set.
@@ -149,6 +155,9 @@ func (s *Cluster) Copies(holds bool) int32 {
 
 // Pooled reports whether there are poolers before the leader.
 func (s *Cluster) Pooled() bool { return s.Spec.Pooler != nil }
+
+// PooledReaders reports whether there are poolers before the standbys, too.
+func (s *Cluster) PooledReaders() bool { return s.Pooled() && s.Spec.Pooler.ReadOnly }
 
 // ExtensionProblems are extensions that an image does not have, or that the engine does not take together.
 func (s *Cluster) ExtensionProblems(f engine.Server) []check.Problem {

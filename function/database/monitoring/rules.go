@@ -64,7 +64,7 @@ func alerts(s *facts.Cluster) []monitoringv1.Rule {
 			Summary: "A volume for the " + s.Traits.Log + " of Database %s in namespace %s is over 95 %% full, and the server is about to stop: raise spec.walStorage now.",
 		})
 	}
-	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), backupAlerts(s), standbyAlerts(s), importAlerts(s), own.Standbys)
+	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), queryAlerts(s, of), backupAlerts(s), standbyAlerts(s), importAlerts(s), own.Standbys)
 	rules := make([]monitoringv1.Rule, 0, len(alerts))
 	for _, a := range alerts {
 		rules = append(rules, monitoringv1.Rule{
@@ -88,6 +88,18 @@ func lagBound(s *facts.Cluster) int {
 		return 300
 	}
 	return 60
+}
+
+// queryAlerts of a Database with queries of its own.
+func queryAlerts(s *facts.Cluster, of string) []engine.Alert {
+	if len(s.Spec.Monitoring.Queries) == 0 {
+		return nil
+	}
+	return []engine.Alert{{
+		Name: "DatabaseQueryFails", Severity: engine.SeverityTicket, For: "15m",
+		Expr:    fmt.Sprintf("min by (query) (capstan_queries_up{%s}) == 0", of),
+		Summary: "A query for metrics of Database %s in namespace %s fails: see its condition QueriesHealthy.",
+	}}
 }
 
 // poolerAlerts of a Database with poolers. of selects the poolers' series.

@@ -169,6 +169,11 @@ func GenerationOf(resource string) (int, bool) {
 // PoolerSelector of the pods of poolers.
 func (s *Names) PoolerSelector() map[string]string { return map[string]string{LabelPooler: s.Name} }
 
+// ReaderPoolerSelector of the pods of poolers before the standbys.
+func (s *Names) ReaderPoolerSelector() map[string]string {
+	return map[string]string{LabelReaderPooler: s.Name}
+}
+
 // RepositorySelector of the pod that serves the volume.
 func (s *Names) RepositorySelector() map[string]string {
 	return map[string]string{LabelRepositoryOf: s.Name}

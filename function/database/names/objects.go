@@ -44,6 +44,8 @@ const (
 	PoolerNetworkPolicy         = "pooler-networkpolicy"
 	PoolerServerCertificate     = "pooler-server-certificate"
 	PoolerService               = "pooler-service"
+	ReaderPooler                = "pooler-ro"
+	ReaderPoolerService         = "pooler-ro-service"
 	ReadOnly                    = "ro"
 	ReadWrite                   = "rw"
 	Repository                  = "repository"
@@ -63,7 +65,7 @@ const (
 	VolumeClaim                 = "volumeclaim"
 )
 
-// Suffixes of the names of objects. Secrets of backups begin with pg-, which no consumer does, so that none has the name of a
+// Suffixes of the names of objects. Secrets of backups and of poolers before the standbys begin with pg-, which no consumer does, so that none has the name of a
 // consumer's Secret.
 const (
 	SuffixAccess           = "access"
@@ -76,6 +78,9 @@ const (
 	SuffixPods             = members.SuffixPods
 	SuffixPooler           = "pooler"
 	SuffixPoolerServer     = "pooler-server"
+	SuffixReaderPooler     = "pooler-ro"
+	SuffixReaderCert       = "pg-pooler-ro"
+	SuffixReaderServerCert = "pg-pooler-ro-server"
 	SuffixRO               = "ro"
 	SuffixRW               = "rw"
 	SuffixRepository       = "repository"
@@ -101,6 +106,7 @@ const (
 	LabelVerificationOf = "capstan.dev/verification-of"
 	LabelHookOf         = "capstan.dev/hook-of"
 	LabelPooler         = engine.LabelPooler
+	LabelReaderPooler   = "capstan.dev/pooler-ro"
 	LabelRepositoryOf   = "capstan.dev/repository-of"
 
 	// LabelCopyOf is on the pods of members that begin with the backups of another Database of their namespace, whose volume lets

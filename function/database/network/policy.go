@@ -52,7 +52,11 @@ func Policy(d *compose.Draft, s *facts.Cluster) {
 // direct peers of the server: the given ones, clients, poolers, hooks, and without poolers also the peers of spec.expose.
 func direct(s *facts.Cluster, peers ...*compose.Peer) []*compose.Peer {
 	if s.Pooled() {
-		return slices.Concat(peers, Clients(s), []*compose.Peer{Pods(s.PoolerSelector())}, HookPeers(s))
+		poolers := []*compose.Peer{Pods(s.PoolerSelector())}
+		if s.PooledReaders() {
+			poolers = append(poolers, Pods(s.ReaderPoolerSelector()))
+		}
+		return slices.Concat(peers, Clients(s), poolers, HookPeers(s))
 	}
 	return slices.Concat(peers, Clients(s), HookPeers(s), Outside(s))
 }

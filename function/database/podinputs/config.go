@@ -44,6 +44,11 @@ func MemberFile(s *facts.Cluster) engine.Member {
 	if f := s.Spec.Fence; f != nil {
 		m.Fence = &members.MemberFence{ID: f.ID, Member: f.Member}
 	}
+	for _, q := range s.Spec.Monitoring.Queries {
+		m.Queries = append(m.Queries, members.Query{
+			Name: q.Name, Help: q.Help, Database: q.Database, SQL: q.SQL, Values: texts(q.Values), Labels: texts(q.Labels), IntervalSeconds: *q.IntervalSeconds,
+		})
+	}
 	r := s.Spec.Replication
 	if r == nil {
 		return m
@@ -57,6 +62,14 @@ func MemberFile(s *facts.Cluster) engine.Member {
 		})
 	}
 	return m
+}
+
+func texts(columns []v1alpha1.QueryColumn) []string {
+	out := make([]string, 0, len(columns))
+	for _, c := range columns {
+		out = append(out, string(c))
+	}
+	return out
 }
 
 // toRecord are the volumes before the first member was made, once, because later every member has a volume; and that there is data.

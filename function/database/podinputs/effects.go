@@ -198,6 +198,8 @@ var plainFields = map[string]string{
 	inputPod:         "spec.pod",
 	inputPodMetadata: "spec.podMetadata",
 	inputWAL:         "spec.walStorage",
+	inputLogs:        "spec.logs.format",
+	inputQueries:     "spec.monitoring.queries",
 
 	backup.InputPlace: "spec.backup",
 	backup.InputKey:   "spec.backup.encryption",

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"maps"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/encoding"
@@ -35,6 +36,8 @@ const (
 	inputPod         = "pod"
 	inputPodMetadata = "podMetadata"
 	inputWAL         = "logVolume"
+	inputLogs        = "logs"
+	inputQueries     = "queries"
 )
 
 func podInputsOf(s *facts.Cluster) podInputs {
@@ -48,6 +51,9 @@ func podInputsOf(s *facts.Cluster) podInputs {
 	}
 	if s.Exports() {
 		e[inputExporter] = true
+	}
+	if len(s.Spec.Monitoring.Queries) > 0 {
+		e[inputQueries] = true // which they are, is read at run time
 	}
 	if s.PlatformSigned() {
 		e[inputServer] = true
@@ -64,6 +70,9 @@ func podInputsOf(s *facts.Cluster) podInputs {
 	}
 	if s.Spec.WALStorage != nil {
 		e[inputWAL] = true
+	}
+	if s.LogsJSON() {
+		e[inputLogs] = v1alpha1.LogJSON
 	}
 	return e
 }

@@ -5,6 +5,7 @@ package pods
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -162,6 +163,7 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 			Env("CAPSTAN_IDENTITY", s.Identity),
 			Env("CAPSTAN_VERSION", s.Data),
 		).
+		WithEnv(Logs(s)...).
 		WithResources(Resources(s.Size.CPU, s.Size.Memory, s.Size.Memory)).
 		WithLivenessProbe(Probe(&s.Names, "/livez", 10, 5, 6)).
 		WithReadinessProbe(Probe(&s.Names, "/readyz", 2, 2, 3)).
@@ -202,14 +204,36 @@ func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 		WithImage(s.Image.Name).
 		WithCommand(e.Command...).
 		WithArgs(e.Args...).
+		WithArgs(exporterLogs(s)...).
 		WithPorts(Port(names.PortMetrics, s.Traits.Ports.Metrics)).
 		WithResources(Resources(resource.MustParse("10m"), memory, most)).
 		WithVolumeMounts(Mount(names.VolumeSocket, s.Traits.SocketDir, true)))
+	if len(s.Spec.Monitoring.Queries) > 0 {
+		// The program runs the exporter, and queries beside it.
+		c.Command, c.Args = []string{MemberProgram}, slices.Concat([]string{"exporter"}, c.Command, c.Args)
+		c.WithVolumeMounts(Mount(names.VolumeConfig, "/etc/capstan/config", true))
+	}
 	for _, name := range compose.SortedKeys(e.Env) {
 		c.WithEnv(Env(name, e.Env[name]))
 	}
 	c.SecurityContext.WithRunAsUser(e.User).WithRunAsGroup(s.Traits.Group)
 	return c
+}
+
+// Logs is how the program of a container learns what logs look like, unless they are text.
+func Logs(s *facts.Cluster) []*applycorev1.EnvVarApplyConfiguration {
+	if !s.LogsJSON() {
+		return nil
+	}
+	return []*applycorev1.EnvVarApplyConfiguration{Env("CAPSTAN_LOGS", string(s.Spec.Logs.Format))}
+}
+
+// exporterLogs are arguments of exporters, which are the same for all from the Prometheus project.
+func exporterLogs(s *facts.Cluster) []string {
+	if !s.LogsJSON() {
+		return nil
+	}
+	return []string{"--log.format=json"}
 }
 
 // HardenedPod has no token, its files are of the group of the server, and it runs where spec.pod says.

@@ -11,6 +11,7 @@ import (
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/encoding"
 	"github.com/capstan-dev/capstan/function/database/facts"
@@ -42,6 +43,9 @@ func poolerRevision(s *facts.Cluster) string {
 	if len(s.Spec.ImagePullSecrets) > 0 {
 		e["pullSecrets"] = s.PullSecrets()
 	}
+	if s.LogsJSON() {
+		e["logs"] = v1alpha1.LogJSON
+	}
 	if sc := s.Scheduling(); !placement.IsEmpty(sc) {
 		e["pod"] = sc
 	}
@@ -56,14 +60,14 @@ func poolerReplicas(s *facts.Cluster) int32 {
 	return *s.Spec.Pooler.Replicas
 }
 
-// poolerDeployment of the spec. One that has its revision already stays as it is, except for its size.
-func poolerDeployment(s *facts.Cluster) compose.Named {
+// deployment of the spec. One that has its revision already stays as it is, except for its size.
+func (p Set) deployment(s *facts.Cluster) compose.Named {
 	revision := poolerRevision(s)
-	if o := s.Observed[names.Pooler]; o != nil && compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision) == revision {
+	if o := s.Observed[p.Deployment]; o != nil && compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision) == revision {
 		return objects.With(compose.Keep(o), nil, map[string]any{"replicas": int64(poolerReplicas(s))})
 	}
-	return applyappsv1.Deployment(s.Called(names.SuffixPooler), s.Namespace).
-		WithLabels(poolerLabels(&s.Names)).
+	return applyappsv1.Deployment(s.Called(p.Suffix), s.Namespace).
+		WithLabels(p.labels(&s.Names)).
 		WithAnnotations(map[string]string{names.AnnotationRevision: revision}).
 		WithSpec(applyappsv1.DeploymentSpec().
 			WithReplicas(poolerReplicas(s)).
@@ -71,12 +75,12 @@ func poolerDeployment(s *facts.Cluster) compose.Named {
 			WithStrategy(applyappsv1.DeploymentStrategy().WithRollingUpdate(applyappsv1.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromInt32(1)).
 				WithMaxUnavailable(intstr.FromInt32(0)))).
-			WithSelector(applymetav1.LabelSelector().WithMatchLabels(s.PoolerSelector())).
-			WithTemplate(poolerTemplate(s)))
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(p.selector(&s.Names))).
+			WithTemplate(p.template(s)))
 }
 
-// poolerTemplate satisfies the Pod Security Standard "restricted". A pooler connects only to the leader, and has no account.
-func poolerTemplate(s *facts.Cluster) *applycorev1.PodTemplateSpecApplyConfiguration {
+// template satisfies the Pod Security Standard "restricted". A pooler connects only to members, and has no account.
+func (p Set) template(s *facts.Cluster) *applycorev1.PodTemplateSpecApplyConfiguration {
 	over := func(key string) *applycorev1.TopologySpreadConstraintApplyConfiguration {
 		return applycorev1.TopologySpreadConstraint().
 			WithMaxSkew(1).
@@ -84,25 +88,29 @@ func poolerTemplate(s *facts.Cluster) *applycorev1.PodTemplateSpecApplyConfigura
 			// One that shares a node is better than none.
 			WithWhenUnsatisfiable(corev1.ScheduleAnyway).
 			WithMatchLabelKeys("pod-template-hash").
-			WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(s.PoolerSelector()))
+			WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(p.selector(&s.Names)))
 	}
 	pod := pods.HardenedPod(s).
 		WithTerminationGracePeriodSeconds(poolerGraceSeconds).
 		WithTolerations(pods.Lost(corev1.TaintNodeNotReady), pods.Lost(corev1.TaintNodeUnreachable)).
 		WithTopologySpreadConstraints(over(corev1.LabelTopologyZone), over(corev1.LabelHostname)).
-		WithContainers(poolerContainer(s)).
+		WithContainers(p.container(s)).
 		WithVolumes(
 			pods.EmptyVolume(names.VolumeTLS, resource.MustParse("4Mi"), corev1.StorageMediumMemory),
 			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("16Mi"), ""),
-			pods.ConfigVolume(names.VolumeConfig, s.Called(names.SuffixPooler)),
-			pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixPooler)),
-			pods.SecretVolume(names.VolumeServer, poolerSecret(s)),
+			pods.ConfigVolume(names.VolumeConfig, s.Called(p.Suffix)),
+			pods.SecretVolume(names.VolumeMembers, s.Called(p.certificate)),
+			pods.SecretVolume(names.VolumeServer, p.secret(s)),
 		)
-	return applycorev1.PodTemplateSpec().WithLabels(poolerLabels(&s.Names)).WithSpec(pod)
+	return applycorev1.PodTemplateSpec().WithLabels(p.labels(&s.Names)).WithSpec(pod)
 }
 
-func poolerContainer(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
-	env := []*applycorev1.EnvVarApplyConfiguration{pods.Env("CAPSTAN_LEADER", s.Host(names.SuffixRW))}
+func (p Set) container(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
+	env := []*applycorev1.EnvVarApplyConfiguration{pods.Env(p.variable, s.Host(p.members))}
+	if p.members == names.SuffixRO {
+		// Connections to a standby end when it is the leader.
+		env = append(env, pods.Env(Writers.variable, s.Host(Writers.members)))
+	}
 	if s.PlatformSigned() {
 		env = append(env, pods.Env("CAPSTAN_SERVER_AUTHORITY", "true"))
 	}
@@ -117,6 +125,7 @@ func poolerContainer(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration 
 			pods.Port("health", s.Traits.Ports.Health), pods.Port(names.PortMetrics, s.Traits.Ports.PoolerMetrics),
 		).
 		WithEnv(env...).
+		WithEnv(pods.Logs(s)...).
 		WithResources(pods.Resources(*r.CPU, *r.Memory, *r.Memory)).
 		WithLivenessProbe(pods.Probe(&s.Names, "/livez", 10, 5, 6)).
 		WithReadinessProbe(pods.Probe(&s.Names, "/readyz", 2, 2, 3)).
@@ -129,17 +138,25 @@ func poolerContainer(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration 
 		))
 }
 
-// poolerNetworkPolicy lets clients reach poolers, members pause them, and Prometheus scrape them. Poolers themselves
+// networkPolicy lets clients reach poolers, members pause them, and Prometheus scrape them. Poolers themselves
 // reach members and name servers only, because untrusted clients connect to them.
-func poolerNetworkPolicy(s *facts.Cluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
+func (p Set) networkPolicy(s *facts.Cluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	members := network.Members(s)
 	rules := []*compose.IngressRule{network.Ingress(s.Traits.Ports.Pause, members)}
 	// A rule without peers would admit all traffic.
-	if peers := append(network.Clients(s), network.Outside(s)...); len(peers) > 0 {
+	if peers := p.clients(s); len(peers) > 0 {
 		rules = append(rules, network.Ingress(s.Traits.Ports.Client, peers...))
 	}
 	if ns := s.Settings.Database.MetricsNamespaces; s.Exports() && len(ns) > 0 {
 		rules = append(rules, network.Ingress(s.Traits.Ports.PoolerMetrics, compose.PodsOf(ns)...))
 	}
-	return network.NewPolicy(&s.Names, names.SuffixPooler, s.PoolerSelector(), rules, network.To(members, s.Traits.Ports.Client), network.ToNameServers())
+	return network.NewPolicy(&s.Names, p.Suffix, p.selector(&s.Names), rules, network.To(members, s.Traits.Ports.Client), network.ToNameServers())
+}
+
+// clients that the set takes. Those outside the cluster reach the set before the leader.
+func (p Set) clients(s *facts.Cluster) []*compose.Peer {
+	if p.members == names.SuffixRW {
+		return append(network.Clients(s), network.Outside(s)...)
+	}
+	return network.Clients(s)
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pooler composes the poolers before the leader.
+// Package pooler composes the poolers before the leader, and those before the standbys.
 package pooler
 
 import (
 	"maps"
+	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,11 +21,64 @@ import (
 	"github.com/capstan-dev/capstan/function/database/network"
 )
 
-// PoolerNames are all of them.
-var PoolerNames = []string{
+// A Set of poolers is of the same size as another, and connects to other members.
+type Set struct {
+	// Deployment is its name within the composition, and Suffix the end of its name.
+	Deployment, Suffix string
+
+	// certificate and server are the Secrets of its certificates, by their suffixes. members is the suffix of the Service of the members that
+	// it connects to, and variable is what its program gets that by.
+	certificate, server, members, variable string
+
+	selector func(*names.Names) map[string]string
+	label    string
+}
+
+// The sets of poolers.
+var (
+	Writers = Set{
+		names.Pooler, names.SuffixPooler, names.SuffixPooler, names.SuffixPoolerServer, names.SuffixRW, "CAPSTAN_LEADER",
+		(*names.Names).PoolerSelector, names.LabelPooler,
+	}
+	Readers = Set{
+		names.ReaderPooler, names.SuffixReaderPooler, names.SuffixReaderCert, names.SuffixReaderServerCert, names.SuffixRO, "CAPSTAN_STANDBYS",
+		(*names.Names).ReaderPoolerSelector, names.LabelReaderPooler,
+	}
+)
+
+// Sets that the spec requests.
+func Sets(s *facts.Cluster) []Set {
+	switch {
+	case s.PooledReaders():
+		return []Set{Writers, Readers}
+	case s.Pooled():
+		return []Set{Writers}
+	}
+	return nil
+}
+
+// In the set, the name within the composition of what the first set has by another name.
+func (p Set) In(resource string) string {
+	return p.Deployment + strings.TrimPrefix(resource, names.Pooler)
+}
+
+// kinds of objects of a set, by their names within the composition for the first set.
+var kinds = []string{
 	names.Pooler, names.PoolerBudget, names.PoolerCertificate, names.PoolerConfig, names.PoolerMonitor, names.PoolerNetworkPolicy,
 	names.PoolerServerCertificate, names.PoolerService,
 }
+
+// Names of the objects of the set within the composition.
+func (p Set) Names() []string {
+	all := make([]string, 0, len(kinds))
+	for _, name := range kinds {
+		all = append(all, p.In(name))
+	}
+	return all
+}
+
+// Selector of the pods of the set, as text for commands.
+func (p Set) Selector(s *facts.Cluster) string { return p.label + "=" + s.Name }
 
 // What a pooler has unless the spec says otherwise.
 const (
@@ -42,9 +96,14 @@ var (
 // PoolRoom is the number of connections that all poolers together may have.
 func PoolRoom(s *facts.Cluster) int32 { return s.Engine.Connections(s.Fields()) * 4 / 5 }
 
+// Poolers in all sets. Each could connect to the same member: a standby that is promoted has connections of both for a moment.
+func Poolers(s *facts.Cluster) int32 {
+	return *s.Spec.Pooler.Replicas * int32(len(Sets(s))) //nolint:gosec // At most two.
+}
+
 // Pools that there are: one for each consumer in each pooler. Each has a login of its own.
 func Pools(s *facts.Cluster) int32 {
-	return *s.Spec.Pooler.Replicas * max(1, int32(len(s.Spec.Consumers))) //nolint:gosec // At most sixteen.
+	return Poolers(s) * max(1, int32(len(s.Spec.Consumers))) //nolint:gosec // At most sixteen.
 }
 
 // PoolSize of each pool.
@@ -55,92 +114,101 @@ func PoolSize(s *facts.Cluster) int32 {
 	return max(1, min(defaultPoolSize, PoolRoom(s)/Pools(s)))
 }
 
-// Compose the poolers before the leader, if spec.pooler requests them.
+// Compose the poolers that spec.pooler requests.
 func Compose(d *compose.Draft, s *facts.Cluster) {
-	if !s.Pooled() {
-		for _, name := range PoolerNames {
+	wanted := Sets(s)
+	for i, p := range []Set{Writers, Readers} {
+		if i < len(wanted) {
+			p.compose(d, s)
+			continue
+		}
+		for _, name := range p.Names() {
 			d.Remove(name)
 		}
-		return
 	}
-	if s.Kinds[names.CertificateGVK] != compose.Available && s.Observed[names.Pooler] == nil {
-		return // It could not start.
-	}
-	poolerCertificates(d, s)
-	if *s.Spec.Pooler.Replicas < 2 {
-		d.Remove(names.PoolerBudget)
-	} else {
-		d.Require(names.PoolerBudget, network.NewBudget(&s.Names, names.SuffixPooler, policyv1.AlwaysAllow, s.PoolerSelector()))
-	}
-	monitoring.Scrape(d, s, names.PoolerMonitor, names.SuffixPooler, s.PoolerSelector(), monitoring.SeriesLabel(monitoring.SeriesDatabase, "capstan_dev_pooler"))
-	d.Require(names.PoolerNetworkPolicy, poolerNetworkPolicy(s))
-	d.Require(names.PoolerService, poolerService(&s.Names))
-	d.Require(names.PoolerConfig, applycorev1.ConfigMap(s.Called(names.SuffixPooler), s.Namespace).
-		WithLabels(s.Labels()).
-		WithData(s.Engine.PoolerFiles(poolerInputs(s))))
-	d.Require(names.Pooler, poolerDeployment(s))
 }
 
-// poolerInputs are what the configuration of poolers follows from.
-func poolerInputs(s *facts.Cluster) engine.Pooler {
+func (p Set) compose(d *compose.Draft, s *facts.Cluster) {
+	if s.Kinds[names.CertificateGVK] != compose.Available && s.Observed[p.Deployment] == nil {
+		return // It could not start.
+	}
+	p.certificates(d, s)
+	if *s.Spec.Pooler.Replicas < 2 {
+		d.Remove(p.In(names.PoolerBudget))
+	} else {
+		d.Require(p.In(names.PoolerBudget), network.NewBudget(&s.Names, p.Suffix, policyv1.AlwaysAllow, p.selector(&s.Names)))
+	}
+	monitoring.Scrape(d, s, p.In(names.PoolerMonitor), p.Suffix, p.selector(&s.Names), monitoring.SeriesLabel(monitoring.SeriesDatabase, metaLabel.Replace(p.label)))
+	d.Require(p.In(names.PoolerNetworkPolicy), p.networkPolicy(s))
+	d.Require(p.In(names.PoolerService), p.service(&s.Names))
+	d.Require(p.In(names.PoolerConfig), applycorev1.ConfigMap(s.Called(p.Suffix), s.Namespace).
+		WithLabels(s.Labels()).
+		WithData(s.Engine.PoolerFiles(p.inputs(s))))
+	d.Require(p.Deployment, p.deployment(s))
+}
+
+// metaLabel is how Prometheus writes a label of a pod.
+var metaLabel = strings.NewReplacer(".", "_", "/", "_", "-", "_")
+
+// inputs are what the configuration of poolers follows from.
+func (p Set) inputs(s *facts.Cluster) engine.Pooler {
 	return engine.Pooler{
-		Host: s.Host(names.SuffixRW), Databases: s.Fields().Databases, Mode: s.Spec.Pooler.Mode, PoolSize: PoolSize(s),
+		Host: s.Host(p.members), Readers: p.members == names.SuffixRO, Databases: s.Fields().Databases, Mode: s.Spec.Pooler.Mode, PoolSize: PoolSize(s),
 		MaxClients: *s.Spec.Pooler.MaxClients, Limits: poolLimits(s), ServerAuthority: s.PlatformSigned(),
 	}
 }
 
-// poolerLabels of the pods of poolers, and of their Service. With the label of members, the members' ServiceMonitor would select
-// it, too.
-func poolerLabels(s *names.Names) map[string]string {
-	return s.PodLabels(s.Traits.PoolerApp, names.LabelPooler)
+// labels of the pods of poolers, and of their Service. With the label of members, the members' ServiceMonitor would select it, too.
+func (p Set) labels(s *names.Names) map[string]string {
+	return s.PodLabels(s.Traits.PoolerApp, p.label)
 }
 
-// poolerCertificates: one that poolers show the server, members and, unless the platform has an issuer, clients.
-func poolerCertificates(d *compose.Draft, s *facts.Cluster) {
+// certificates: one that poolers show the server, members and, unless the platform has an issuer, clients.
+func (p Set) certificates(d *compose.Draft, s *facts.Cluster) {
 	if s.Kinds[names.CertificateGVK] != compose.Available {
 		return
 	}
-	d.Require(names.PoolerCertificate, poolerLeaf(s, names.SuffixPooler, s.Traits.CommonNames.Pooler,
+	d.Require(p.In(names.PoolerCertificate), p.leaf(s, p.certificate, s.Traits.CommonNames.Pooler,
 		certificates.IssuedBy(&s.Names, names.SuffixCA), certificates.ServerAndClient))
 	switch {
 	case s.PlatformSigned():
-		d.Require(names.PoolerServerCertificate, poolerLeaf(s, names.SuffixPoolerServer, "", certificates.IssuedByPlatform(s.IssuerRef()), certificates.ServerOnly))
-	case poolerSecretShown(s) != s.Called(names.SuffixPoolerServer):
-		d.Remove(names.PoolerServerCertificate)
+		d.Require(p.In(names.PoolerServerCertificate), p.leaf(s, p.server, "", certificates.IssuedByPlatform(s.IssuerRef()), certificates.ServerOnly))
+	case p.secretShown(s) != s.Called(p.server):
+		d.Remove(p.In(names.PoolerServerCertificate))
 	}
 }
 
-// poolerSecretShown to clients by the poolers that there are.
-func poolerSecretShown(s *facts.Cluster) string {
-	if o := s.Observed[names.Pooler]; o != nil {
+// secretShown to clients by the poolers that there are.
+func (p Set) secretShown(s *facts.Cluster) string {
+	if o := s.Observed[p.Deployment]; o != nil {
 		return facts.SecretOf(compose.List(o.Map(), "spec", "template", "spec", "volumes"), names.VolumeServer)
 	}
 	return ""
 }
 
-// poolerSecret is the Secret with the certificate that poolers show clients.
-func poolerSecret(s *facts.Cluster) string {
+// secret with the certificate that poolers show clients.
+func (p Set) secret(s *facts.Cluster) string {
 	if s.PlatformSigned() {
-		return s.Called(names.SuffixPoolerServer)
+		return s.Called(p.server)
 	}
-	return s.Called(names.SuffixPooler)
+	return s.Called(p.certificate)
 }
 
-// poolerLeaf is a certificate for every name that poolers are reached by.
-func poolerLeaf(s *facts.Cluster, suffix, commonName string, by certificates.IssuerRef, usages []string) compose.Named {
+// leaf is a certificate for every name that poolers are reached by. Clients outside reach those before the leader.
+func (p Set) leaf(s *facts.Cluster, suffix, commonName string, by certificates.IssuerRef, usages []string) compose.Named {
 	c := certificates.Leaf(&s.Names, suffix, commonName, by, usages)
-	c.DNSNames = append(certificates.ServiceNames(&s.Names, names.SuffixPooler), "localhost")
-	if s.Called(suffix) == poolerSecret(s) {
+	c.DNSNames = append(certificates.ServiceNames(&s.Names, p.Suffix), "localhost")
+	if s.Called(suffix) == p.secret(s) && p.members == names.SuffixRW {
 		c = certificates.WithExternalNames(s, c)
 	}
 	return certificates.New(&s.Names, s.Called(suffix), c)
 }
 
-func poolerService(s *names.Names) *applycorev1.ServiceApplyConfiguration {
-	return applycorev1.Service(s.Called(names.SuffixPooler), s.Namespace).
-		WithLabels(poolerLabels(s)).
+func (p Set) service(s *names.Names) *applycorev1.ServiceApplyConfiguration {
+	return applycorev1.Service(s.Called(p.Suffix), s.Namespace).
+		WithLabels(p.labels(s)).
 		WithSpec(applycorev1.ServiceSpec().
-			WithSelector(s.PoolerSelector()).
+			WithSelector(p.selector(s)).
 			WithPorts(network.ServicePort(s.Traits.App, s.Traits.Ports.Client), network.ServicePort(names.PortMetrics, s.Traits.Ports.PoolerMetrics)))
 }
 

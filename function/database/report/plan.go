@@ -30,6 +30,7 @@ var conditions = []struct {
 	{v1alpha1.TypeCredentialsFresh, credentialsFresh},
 	{v1alpha1.TypePooled, poolersReady},
 	{v1alpha1.TypeExposed, exposedCondition},
+	{v1alpha1.TypeQueriesHealthy, queriesHealthy},
 	{v1alpha1.TypeDeletionProtected, deletionProtected},
 	{v1alpha1.TypeBackupFresh, ofBackups(backupsFresh)},
 	{v1alpha1.TypeArchiveHealthy, ofBackups(archiveHealthy)},

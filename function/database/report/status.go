@@ -55,7 +55,8 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		if s.Spec.Replicas > 1 {
 			st.Endpoints.ReadOnly = fmt.Sprintf("%s:%d", s.Host(names.SuffixRO), s.Traits.Ports.Client)
 		}
-		st.Endpoints.Pooler, st.Endpoints.External = poolerEndpoint(s.Cluster), s.ExternalEndpoint()
+		st.Endpoints.Pooler, st.Endpoints.PoolerReadOnly = poolerEndpoints(s.Cluster)
+		st.Endpoints.External = s.ExternalEndpoint()
 	}
 	for _, c := range s.Spec.Consumers {
 		st.ConnectionSecrets = append(st.ConnectionSecrets, access.ConnectionSecret(s.Cluster, c))

@@ -55,6 +55,7 @@ func uses(s *facts.Cluster) []use {
 	for i, c := range spec.Consumers {
 		add(c.Replication, engine.FeatureReplication, fmt.Sprintf("spec.consumers[%d].replication", i), c.Replication)
 	}
+	add(spec.Monitoring != nil && len(spec.Monitoring.Queries) > 0, engine.FeatureQueries, "spec.monitoring.queries", block)
 	add(spec.Fence != nil, engine.FeatureFence, "spec.fence", block)
 	if q := spec.WALStorage; q != nil {
 		add(true, engine.FeatureWALVolume, "spec.walStorage", q.String())

@@ -44,6 +44,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkImport,
 	checkMaintenance,
 	checkPooler,
+	checkQueries,
 }
 
 func checkPlatform(s *facts.Cluster) []check.Problem { return s.Unsupported }
@@ -168,10 +169,14 @@ func checkPooler(s *facts.Cluster) []check.Problem {
 	if p == nil {
 		return nil
 	}
+	if p.ReadOnly && s.Spec.Replicas < 2 {
+		return []check.Problem{check.Invalid("spec.pooler.readOnly", p.ReadOnly,
+			"with one member there is no standby that these poolers could connect to: raise spec.replicas to 2 or more, or remove it")}
+	}
 	if room := pooler.PoolRoom(s); room > 0 && pooler.PoolSize(s)*pooler.Pools(s) > room {
 		return []check.Problem{check.Invalid("spec.pooler.poolSize", pooler.PoolSize(s), fmt.Sprintf(
 			"%d poolers open that many connections for each of %d consumers, together more than %d, which is four fifths of the connections of a member: "+
-				"lower spec.pooler.poolSize, raise spec.config.max_connections, or choose a larger spec.plan", *p.Replicas, max(1, len(s.Spec.Consumers)), room))}
+				"lower spec.pooler.poolSize, raise spec.config.max_connections, or choose a larger spec.plan", pooler.Poolers(s), max(1, len(s.Spec.Consumers)), room))}
 	}
 	return nil
 }

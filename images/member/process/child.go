@@ -25,12 +25,21 @@ type Child struct {
 	err  error
 }
 
-// Start a program. Its output goes where the output of this program goes.
+// output of programs, unless it is the output of this program.
+var output *os.File
+
+// Into lets every program that Start starts from now on write to a file.
+func Into(file *os.File) { output = file }
+
+// Start a program. Its output goes where the output of this program goes, or Into a file.
 func Start(path string, environment []string, args ...string) (*Child, error) {
 	// It ends by a signal, not with a context: it has to stop PostgreSQL first.
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if output != nil {
+		cmd.Stdout, cmd.Stderr = output, output
+	}
 	return Begin(cmd)
 }
 

@@ -65,7 +65,7 @@ func (c *cluster) settings(letters ...string) pgmember.Backup {
 // want backups, and a source to begin with.
 func (c *cluster) want(w pgmember.Config) {
 	c.t.Helper()
-	raw, err := json.Marshal(map[string]any{"databases": []string{"shop"}, "extensions": []string{}, "volumes": []string{}, "backup": w.Backup, "from": w.From, "reinitialize": w.Reinitialize, "fence": w.Fence})
+	raw, err := json.Marshal(map[string]any{"databases": []string{"shop"}, "extensions": []string{}, "volumes": []string{}, "backup": w.Backup, "from": w.From, "reinitialize": w.Reinitialize, "fence": w.Fence, "queries": w.Queries})
 	if err != nil {
 		c.t.Fatal(err)
 	}

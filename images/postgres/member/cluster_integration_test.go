@@ -340,10 +340,14 @@ func (c *cluster) start(letter string) *running {
 		"POD_NAME=" + m.Pod, "POD_NAMESPACE=" + m.Namespace, "POD_IP=" + m.IP, "CAPSTAN_DATABASE=" + m.Database, "CAPSTAN_MEMBER=" + m.Name,
 		"CAPSTAN_SCOPE=" + m.Scope, "CAPSTAN_IDENTITY=" + m.Identity, "CAPSTAN_VERSION=" + m.Version,
 		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "CAPSTAN_HEALTH_ADDRESS=" + m.Address(pgmember.PortHealth),
+		"CAPSTAN_EXPORTER_ADDRESS=" + m.Address(pgmember.PortMetrics),
 		// All members have the network of the machine, so each listens to its own address only.
 		"PATRONI_POSTGRESQL_LISTEN=" + m.Address(pgmember.PortPostgres), "PATRONI_RESTAPI_LISTEN=" + m.Address(pgmember.PortPatroni),
 		// What a member says to itself comes from here, and from its own address elsewhere.
 		"PATRONI_RESTAPI_ALLOWLIST=127.0.0.1",
+	}
+	if c.server.LogsJSON {
+		env = append(env, "CAPSTAN_LOGS=JSON")
 	}
 	if c.ipv6 {
 		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATRONI_RESTAPI_") })

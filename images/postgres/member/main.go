@@ -72,6 +72,7 @@ type cli struct {
 	Callback   command.Callback   `cmd:"" help:"Notify the running member of a change, as Patroni calls it."`
 	BeforeStop command.BeforeStop `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member is the leader, as Patroni calls it before it does."`
 	Pooler     command.Pooler     `cmd:"" help:"Run a pooler until a signal ends it."`
+	Exporter   command.Exporter   `cmd:"" help:"Run the exporter of the server, and queries whose results are metrics, until a signal ends it."`
 	Archive    command.Archive    `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
 	Fetch      command.Fetch      `cmd:"" help:"Bring a file of the write-ahead log back from the archive, as PostgreSQL calls it."`
 	Backup     command.Backup     `cmd:"" help:"Take a backup, in a pod of its own."`

@@ -48,8 +48,8 @@ type pooled struct {
 	poolers map[string]*running // by address
 }
 
-// leaderAt an address passes connections on to the member that has the label of the leader when they begin, as a Service does.
-func (c *cluster) leaderAt(address string) {
+// serviceAt an address passes connections on to the member that is chosen when they begin, as a Service does. None is chosen by "".
+func (c *cluster) serviceAt(address string, choose func() string) {
 	c.t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -64,14 +64,14 @@ func (c *cluster) leaderAt(address string) {
 			}
 			go func() {
 				defer func() { _ = conn.Close() }()
-				leader := c.leader()
-				if leader == "" {
+				member := choose()
+				if member == "" {
 					if tcp, ok := conn.(*net.TCPConn); ok {
 						_ = tcp.SetLinger(0) // refused
 					}
 					return
 				}
-				behind, err := net.Dial("tcp", c.identify(leader).Address(pgmember.PortPostgres))
+				behind, err := net.Dial("tcp", c.identify(member).Address(pgmember.PortPostgres))
 				if err != nil {
 					return
 				}
@@ -89,14 +89,36 @@ func (c *cluster) leaderAt(address string) {
 // newPooled Database of three members, which run, and two poolers.
 func newPooled(t *testing.T, mode postgres.PoolMode) *pooled {
 	t.Helper()
+	p := newToPool(t)
+	name, _ := p.services()
+	for i := range 2 {
+		p.pooler(i, postgres.Pooler{Host: name, Databases: []string{"shop"}, Mode: mode, PoolSize: 4, MaxClients: 100})
+	}
+	p.poolersReady()
+	return p
+}
+
+// services of the leader and of the standbys, by name.
+func (c *cluster) services() (leader, standbys string) {
+	return fmt.Sprintf("%s-rw.%s.svc", database, c.ns), fmt.Sprintf("%s-ro.%s.svc", database, c.ns)
+}
+
+func (p *pooled) poolersReady() {
+	p.t.Helper()
+	for a := range p.poolers {
+		p.eventually("pooler "+a+" is ready", 30*time.Second, func() bool { return p.probeAt(a, "/readyz") == nil })
+	}
+}
+
+// newToPool is a Database of three members, which run and let poolers in.
+func newToPool(t *testing.T) *pooled {
+	t.Helper()
 	c := newClusterWith(t, []string{"a", "b", "c"}, func(c *cluster) { c.server.Pooled = true })
 	c.file("config/member.json", []byte(`{"databases": ["shop"], "extensions": [], "pooled": true}`))
 	begin(t, c, "a", "b", "c")
 	p := &pooled{cluster: c, poolers: map[string]*running{}}
 	p.consumer()
-	name := fmt.Sprintf("%s-rw.%s.svc", database, c.ns)
-	service := fmt.Sprintf("127.%d.%d.40", c.net, c.sub)
-	c.leaderAt(net.JoinHostPort(service, "5432"))
+	c.serviceAt(net.JoinHostPort(p.at(40), "5432"), c.leader)
 	cert, key, err := c.ca.issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, c.ns)})
 	if err != nil {
 		t.Fatal(err)
@@ -104,14 +126,11 @@ func newPooled(t *testing.T, mode postgres.PoolMode) *pooled {
 	c.file("pooler/tls.crt", cert)
 	c.file("pooler/tls.key", key)
 	c.file("pooler/ca.crt", c.ca.pem)
-	for i := range 2 {
-		p.pooler(i, service, name, postgres.Pooler{Host: name, Databases: []string{"shop"}, Mode: mode, PoolSize: 4, MaxClients: 100})
-	}
-	for a := range p.poolers {
-		c.eventually("pooler "+a+" is ready", 30*time.Second, func() bool { return p.probeAt(a, "/readyz") == nil })
-	}
 	return p
 }
+
+// at is an address of the Database.
+func (p *pooled) at(n int) string { return fmt.Sprintf("127.%d.%d.%d", p.net, p.sub, n) }
 
 // consumer as the platform makes it.
 func (p *pooled) consumer() {
@@ -138,9 +157,10 @@ func (p *pooled) consumer() {
 }
 
 // pooler as its Deployment makes it.
-func (p *pooled) pooler(i int, service, name string, config postgres.Pooler) {
+func (p *pooled) pooler(i int, config postgres.Pooler) {
 	p.t.Helper()
-	address := fmt.Sprintf("127.%d.%d.%d", p.net, p.sub, 51+i)
+	address := p.at(51 + i)
+	leader, standbys := p.services()
 	host := fmt.Sprintf("%s-pooler-%d", database, i)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: host, Labels: map[string]string{members.LabelPooler: database}},
@@ -165,13 +185,17 @@ func (p *pooled) pooler(i int, service, name string, config postgres.Pooler) {
 	mount := func(name string) string { return filepath.Join(p.base, name) }
 	box := container{
 		Root: p.root, Scratch: scratch, Program: p.program, Host: host, Args: []string{"pooler"},
-		Hosts:  fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", service, name),
+		Hosts:  fmt.Sprintf("127.0.0.1 localhost\n%s %s\n%s %s\n", p.at(40), leader, p.at(41), standbys),
 		Mounts: map[string]string{"/etc/capstan/config": mount(folder), pgmember.FolderMembers: mount("pooler"), pgmember.FolderServer: mount("pooler")},
 	}
-	r := box.start(p.t, filepath.Join(p.logs, "log-"+host), []string{
-		"CAPSTAN_LEADER=" + name, "CAPSTAN_HEALTH_ADDRESS=" + address + ":8009", "CAPSTAN_PAUSE_ADDRESS=" + address + ":8010",
+	env := []string{
+		"CAPSTAN_LEADER=" + leader, "CAPSTAN_HEALTH_ADDRESS=" + address + ":8009", "CAPSTAN_PAUSE_ADDRESS=" + address + ":8010",
 		"CAPSTAN_METRICS_ADDRESS=" + address + ":9127",
-	})
+	}
+	if config.Readers {
+		env = append(env, "CAPSTAN_STANDBYS="+standbys)
+	}
+	r := box.start(p.t, filepath.Join(p.logs, "log-"+host), env)
 	p.poolers[address] = r
 	p.t.Cleanup(func() {
 		r.kill()

@@ -24,6 +24,7 @@ var lacking = map[engine.Feature]string{
 		"remove it; to replace data that is in doubt, set spec.reinitialize",
 	engine.FeatureWALVolume: "MySQL has its redo log and its binary logs beside the data, and Capstan does not move them yet: remove it, and raise spec.storage " +
 		"to give them room",
+	engine.FeatureQueries: "members of MySQL run no queries of yours yet: remove it, and run an exporter for them beside your application, as a ReadOnly consumer",
 }
 
 // Lacks is about the first form of this engine: what is not in it comes later.

@@ -30,6 +30,9 @@ func complete() engine.Member {
 			}, Processes: 4,
 		},
 		Slots: []engine.Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
+		Queries: []members.Query{{
+			Name: "orders", Help: "Orders by state.", Database: "app", SQL: "select 1 as n, 'x' as l", Values: []string{"n"}, Labels: []string{"l"}, IntervalSeconds: 60,
+		}},
 		Reinitialize: &members.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"}, Fence: &members.MemberFence{ID: "2026-11-26-1", Member: "orders-db-c"},
 		TakeOver:     &engine.TakeOver{ID: "before-the-bad-deploy", Database: "orders-db", Scope: "orders-db-3f2a9c1b"},
 		Publications: []engine.Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
@@ -50,7 +53,7 @@ func complete() engine.Member {
 // TestMemberFile pins that every value reaches the field that the program in members reads it from.
 func TestMemberFile(t *testing.T) {
 	m := complete()
-	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], *m.Reinitialize, *m.From, *m.From.Mask, m.From.Mask.Statements[0], *m.Upgrade, *m.Import, m.Import.Databases[0], *m.Import.CutOver, *m.Fence, *m.TakeOver} {
+	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], m.Queries[0], *m.Reinitialize, *m.From, *m.From.Mask, m.From.Mask.Statements[0], *m.Upgrade, *m.Import, m.Import.Databases[0], *m.Import.CutOver, *m.Fence, *m.TakeOver} {
 		v := reflect.ValueOf(part)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {

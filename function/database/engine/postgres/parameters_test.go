@@ -257,6 +257,8 @@ func TestPooler(t *testing.T) {
 			"auth_type = hba", "auth_hba_file = /etc/capstan/config/pgbouncer_hba.conf", "pool_mode = transaction", "default_pool_size = 20", "max_client_conn = 1000",
 		}},
 		"Sessions":  {"The mode is that of the spec.", func(p *Pooler) { p.Mode = v1alpha1.PoolSession }, []string{"pool_mode = session"}},
+		"Writers":   {"Connections to a leader live for an hour.", func(*Pooler) {}, []string{"server_lifetime = 3600"}},
+		"Readers":   {"One to a standby that was promoted ends soon.", func(p *Pooler) { p.Readers = true }, []string{"server_lifetime = 300"}},
 		"Authority": {"An issuer of the platform's signs the server.", func(p *Pooler) { p.ServerAuthority = true }, []string{"server_tls_ca_file = /run/capstan/tls/server-ca.crt"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,10 @@ const waitSeconds = 60
 
 // Config is PgBouncer's file. All of it but addresses takes effect by a reload.
 func (p Pooler) Config() string {
-	authority := pgmember.FileMemberCA
+	authority, lifetime := pgmember.FileMemberCA, 3600
+	if p.Readers {
+		lifetime = 300 // A connection that still is with a standby that was promoted ends soon.
+	}
 	if p.ServerAuthority {
 		authority = pgmember.FileServerCA
 	}
@@ -95,7 +98,7 @@ func (p Pooler) Config() string {
 		{"server_login_retry", 1},
 		{"server_connect_timeout", 15},
 		{"server_idle_timeout", 300},
-		{"server_lifetime", 3600},
+		{"server_lifetime", lifetime},
 		// A leader whose node is lost says nothing more.
 		{"tcp_keepidle", 10},
 		{"tcp_keepintvl", 5},

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -27,6 +28,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/health"
 	"github.com/capstan-dev/capstan/images/member/kube"
+	formats "github.com/capstan-dev/capstan/images/member/logs"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/process"
@@ -34,6 +36,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/backups"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/lines"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/origin"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
@@ -44,8 +47,9 @@ import (
 type Command struct {
 	layout.Names
 
-	Health string `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
-	Peers  string `default:":8010" env:"CAPSTAN_PEERS_ADDRESS"  help:"Address to answer other members at."`
+	Health string         `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
+	Logs   formats.Format `env:"CAPSTAN_LOGS" help:"JSON for lines of JSON, otherwise the text of each program."`
+	Peers  string         `default:":8010" env:"CAPSTAN_PEERS_ADDRESS"  help:"Address to answer other members at."`
 }
 
 // Run the member until the context ends and the server has stopped.
@@ -88,6 +92,14 @@ func (c *Command) Run(ctx context.Context, log *slog.Logger, version layout.Vers
 	return nil
 }
 
+// output takes what a server writes.
+func (c *Command) output() io.Writer {
+	if c.Logs == formats.JSON {
+		return &formats.Writer{To: os.Stderr, Read: lines.Member}
+	}
+	return os.Stderr
+}
+
 // loops of the member, joined with each other: the main one, those that run beside it, and what is reported last, when all have ended.
 func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	main func(context.Context) error, loops []func(context.Context) error, last func(context.Context),
@@ -105,13 +117,13 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		Members: mysqlmember.FolderMembers, Server: mysqlmember.FolderServer, Link: mysqlmember.FolderTLS, Settle: certificate.Settle,
 	}
 	filling := &Filling{
-		name: c.Name, data: mysqlmember.FolderData, config: layout.ReadConfig, fill: origin.Filler{Series: c.Version, Server: os.Stderr, Log: log}.Fill,
+		name: c.Name, data: mysqlmember.FolderData, config: layout.ReadConfig, fill: origin.Filler{Series: c.Version, Server: c.output(), Log: log}.Fill,
 		store: store, reporter: reporter, log: log, wake: loop.NewWakeup(),
 	}
 	supervisor := &Supervisor{
 		filling: filling,
 		names:   c.Names, copies: copies, server: server, pods: own, probes: probes, reporter: reporter, log: log,
-		look: look, changed: []loop.Wakeup{look, label, status, set},
+		output: c.output(), look: look, changed: []loop.Wakeup{look, label, status, set},
 	}
 	keeper := &Keeper{
 		filling: filling,

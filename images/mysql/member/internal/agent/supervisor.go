@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -47,6 +48,8 @@ type Supervisor struct {
 	log      *slog.Logger
 	// discard the data before a server starts on it, if a new copy replaces it.
 	discard func(context.Context) error
+	// output takes the log of the server.
+	output io.Writer
 	// look is called when the server says something of the group, and changed when it starts or has ended.
 	look    loop.Wakeup
 	changed []loop.Wakeup
@@ -170,7 +173,7 @@ func (s *Supervisor) start(ctx context.Context) (*process.Child, error) {
 		return nil, err
 	}
 	s.settings.Store(&settings)
-	return server.Start(settings, os.Stderr, func(line []byte) {
+	return server.Start(settings, s.output, func(line []byte) {
 		if server.OfGroup(line) {
 			s.look.Call()
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/health"
 	"github.com/capstan-dev/capstan/images/member/kube"
+	"github.com/capstan-dev/capstan/images/member/logs"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/process"
@@ -38,6 +39,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/importing"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/lines"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/reinitialize"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/role"
@@ -52,7 +54,9 @@ import (
 type Command struct {
 	layout.Names
 
-	Health string `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
+	Health   string      `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
+	Exporter string      `default:"127.0.0.1:9187" env:"CAPSTAN_EXPORTER_ADDRESS" help:"Address of the exporter in the pod."`
+	Logs     logs.Format `env:"CAPSTAN_LOGS" help:"JSON for lines of JSON, otherwise the text of each program."`
 }
 
 // Run the member until the context ends and PostgreSQL has stopped.
@@ -72,6 +76,13 @@ func (c *Command) Run(ctx context.Context, log *slog.Logger, version layout.Vers
 	}
 	if err := diverged.MakeRewind(layout.Rewind); err != nil {
 		return err
+	}
+	if c.Logs == logs.JSON {
+		out, err := logs.Pipe(os.Stdout, lines.Member)
+		if err != nil {
+			return err
+		}
+		process.Into(out)
 	}
 	log.Info("starting", "version", version, "member", c.Name, "database", c.Database)
 	supervisor, loops := c.loops(k, log)
@@ -129,6 +140,7 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		loop.Every(manage, (&Manager{leads: leads, reporter: reporter, log: log, missing: manageFirst}).once),
 		(&Refresher{copies: copies, supervisor: supervisor, manage: manage, log: log}).Run,
 		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
+		loop.Every(nil, (&Querier{address: c.Exporter, reporter: reporter}).once),
 		loop.Every(nil, watchdog.once),
 		loop.Every(nil, leash.once),
 		(&backups.Keeper{IP: c.IP, Leads: leads, Reporter: reporter, BackupEnded: backupEnded, ArchiveNoted: archiveNoted, Log: log}).Run,

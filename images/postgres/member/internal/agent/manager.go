@@ -91,6 +91,15 @@ func whenWell(config pgmember.Config) time.Duration {
 	return manageEvery
 }
 
+// queriedIn are the databases that the exporter runs queries in.
+func queriedIn(config pgmember.Config) []string {
+	var in []string
+	for _, q := range config.Queries {
+		in = append(in, q.Database)
+	}
+	return in
+}
+
 func manage(ctx context.Context, config pgmember.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -100,6 +109,6 @@ func manage(ctx context.Context, config pgmember.Config) error {
 	}
 	return managed.Apply(ctx, pgmember.FolderSocket, managed.Wanted{
 		Databases: config.Databases, Extensions: config.Extensions, Verifier: strings.TrimSpace(string(verifier)), Pooled: config.Pooled,
-		Slots: config.Slots, Publications: config.Publications, Replicators: config.Replicators,
+		Slots: config.Slots, Publications: config.Publications, Replicators: config.Replicators, Queried: queriedIn(config),
 	})
 }

@@ -32,9 +32,9 @@ const (
 	Unclear Outlook = iota
 	// Answers means that a server is there that does not say whether it is the leader. No client should wait for it.
 	Answers
-	// TakesWrites means that a server answers, and takes writes.
-	TakesWrites
-	// Gone means that no server takes the connection, or one that takes no writes.
+	// Serves means that a server answers, and takes writes, or of a pooler before standbys that it takes none.
+	Serves
+	// Gone means that no server takes the connection, or one that does not serve.
 	Gone
 	// Silent means that there was no answer in time.
 	Silent
@@ -102,7 +102,7 @@ func (g *Guard) See(now time.Time, s Sight) Action {
 		g.silences = 0
 	}
 	before := g.last
-	if s.Outlook == TakesWrites {
+	if s.Outlook == Serves {
 		g.last, g.spent = s.Server, false
 	}
 	switch g.cause {
@@ -112,7 +112,7 @@ func (g *Guard) See(now time.Time, s Sight) Action {
 		return g.inLoss(now, s)
 	}
 	switch {
-	case s.Outlook == TakesWrites && before != "" && before != s.Server:
+	case s.Outlook == Serves && before != "" && before != s.Server:
 		return Renew
 	case g.last == "" || g.spent:
 	case s.Outlook == Gone, g.silences >= Silences:
@@ -126,10 +126,10 @@ func (g *Guard) See(now time.Time, s Sight) Action {
 // loss.
 func (g *Guard) inHandover(now time.Time, s Sight) Action {
 	switch {
-	case s.Outlook == TakesWrites && s.Server != g.from:
+	case s.Outlook == Serves && s.Server != g.from:
 		return g.release()
 	case now.Sub(g.since) < HandoverLimit:
-	case s.Outlook == TakesWrites:
+	case s.Outlook == Serves:
 		g.deaf = now.Add(Rest)
 		return g.release()
 	default:
@@ -141,7 +141,7 @@ func (g *Guard) inHandover(now time.Time, s Sight) Action {
 // inLoss any server is waited for.
 func (g *Guard) inLoss(now time.Time, s Sight) Action {
 	switch {
-	case s.Outlook == TakesWrites, s.Outlook == Answers:
+	case s.Outlook == Serves, s.Outlook == Answers:
 		return g.release()
 	case now.Sub(g.since) >= LossLimit:
 		g.spent = true

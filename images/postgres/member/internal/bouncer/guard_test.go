@@ -16,7 +16,7 @@ func TestGuard(t *testing.T) {
 		ask   bool
 		sight Sight
 	}
-	leads := func(server string) Sight { return Sight{TakesWrites, server} }
+	leads := func(server string) Sight { return Sight{Serves, server} }
 	gone, silent, unclear, answers := Sight{Outlook: Gone}, Sight{Outlook: Silent}, Sight{}, Sight{Outlook: Answers}
 	for name, tc := range map[string]struct {
 		reason string

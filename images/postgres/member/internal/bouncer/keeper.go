@@ -20,11 +20,13 @@ const (
 	tidyEvery    = 5 * time.Second
 )
 
-// A Keeper lets clients of a PgBouncer wait while there is no leader.
+// A Keeper lets clients of a PgBouncer wait while there is no leader, or before standbys while there is none of them.
 type Keeper struct {
 	Console Console
 	Lookout *Lookout
-	Log     *slog.Logger
+	// Leader is watched before standbys: when another member is the leader, it was one of them, and has connections of clients that only read.
+	Leader *Lookout
+	Log    *slog.Logger
 
 	mu    sync.Mutex
 	guard Guard
@@ -45,6 +47,11 @@ type hold struct {
 
 // Run until the context ends.
 func (k *Keeper) Run(ctx context.Context) error {
+	if k.Leader != nil {
+		var watch sync.WaitGroup
+		watch.Go(func() { k.watchLeader(ctx) })
+		defer watch.Wait()
+	}
 	defer k.Lookout.Close()
 	last := ""
 	tidied := time.Time{}
@@ -58,7 +65,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 			text = err.Error()
 		}
 		if (text == "") != (last == "") {
-			k.Log.Info("looked for the leader", "leads", s.Outlook == TakesWrites, "error", text)
+			if k.Lookout.Standby {
+				k.Log.Info("looked for a standby", "serves", s.Outlook == Serves, "error", text)
+			} else {
+				k.Log.Info("looked for the leader", "leads", s.Outlook == Serves, "error", text)
+			}
 		}
 		last = text
 		k.mu.Lock()
@@ -86,6 +97,34 @@ func (k *Keeper) Run(ctx context.Context) error {
 		k.hold.end()
 	}
 	return nil
+}
+
+// settle is how long the name of the standbys may still resolve to a standby that was promoted.
+const settle = 10 * time.Second
+
+// watchLeader renews connections to standbys as soon as another member is the leader, and again when no new one can have gone to it.
+func (k *Keeper) watchLeader(ctx context.Context) {
+	defer k.Leader.Close()
+	last, again := "", time.Time{}
+	for ctx.Err() == nil {
+		s := k.Leader.Look(ctx)
+		changed := s.Outlook == Serves && last != "" && last != s.Server
+		if s.Outlook == Serves {
+			last = s.Server
+		}
+		now := time.Now()
+		if due := !again.IsZero() && now.After(again); changed || due {
+			again = time.Time{}
+			if changed {
+				k.Log.Info("another member is the leader")
+				again = now.Add(settle)
+			}
+			k.mu.Lock()
+			k.act(ctx, Renew)
+			k.mu.Unlock()
+		}
+		k.Leader.Wait(ctx, lookEvery)
+	}
 }
 
 // Ask for a wait, because the leader is about to stop. It reports whether clients wait, and whether no transaction is under way
@@ -145,7 +184,7 @@ func (k *Keeper) act(ctx context.Context, a Action) {
 		k.Log.Info("clients continue")
 	case Renew:
 		if err := k.Console.Reconnect(ctx); err != nil {
-			k.Log.Error("cannot renew connections to the leader", "error", err)
+			k.Log.Error("cannot renew connections to the server", "error", err)
 		}
 	}
 }

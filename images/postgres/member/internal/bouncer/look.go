@@ -19,7 +19,8 @@ import (
 // lookLimit is how long a server may take to say whether it is the leader.
 const lookLimit = 3 * time.Second
 
-// A Lookout sees whether a server leads, through the name that leads to the leader.
+// A Lookout sees whether a server leads, through the name that leads to the leader, or with Standby whether one follows, through the name that
+// leads to standbys.
 type Lookout struct {
 	// Address of the name, and Config to verify the server with, which is read again for each connection.
 	Host   string
@@ -27,6 +28,7 @@ type Lookout struct {
 	Config func() (*tls.Config, error)
 	// User and Database to log in with, by the certificate of Config.
 	User, Database string
+	Standby        bool
 
 	conn *pgconn.PgConn
 	last error
@@ -85,12 +87,12 @@ func (l *Lookout) ask(ctx context.Context) (Sight, error) {
 		return Sight{}, errors.New("cannot understand whether the server is the leader")
 	}
 	row := results[0].Rows[0]
-	if string(row[0]) == "true" {
+	if follows := string(row[0]) == "true"; follows != l.Standby {
 		// The name may lead elsewhere for a new connection.
 		l.Close()
 		return Sight{Outlook: Gone}, nil
 	}
-	return Sight{TakesWrites, string(row[1])}, nil
+	return Sight{Serves, string(row[1])}, nil
 }
 
 func (l *Lookout) connect(ctx context.Context) error {

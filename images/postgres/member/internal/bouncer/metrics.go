@@ -37,7 +37,7 @@ var (
 			1,
 		},
 		{
-			described("connections", "Connections to the leader by what they do.", "datname", "login", "state"), prometheus.GaugeValue,
+			described("connections", "Connections to the server by what they do.", "datname", "login", "state"), prometheus.GaugeValue,
 			map[string]string{"active": "sv_active", "idle": "sv_idle", "used": "sv_used", "login": "sv_login"},
 			1,
 		},
@@ -50,10 +50,10 @@ var (
 	totals = []metric{
 		{described("transactions_total", "Transactions.", "datname"), prometheus.CounterValue, map[string]string{"": "total_xact_count"}, 1},
 		{described("queries_total", "Queries.", "datname"), prometheus.CounterValue, map[string]string{"": "total_query_count"}, 1},
-		{described("wait_seconds_total", "Time that clients waited for a connection to the leader.", "datname"), prometheus.CounterValue, map[string]string{"": "total_wait_time"}, 1e-6},
+		{described("wait_seconds_total", "Time that clients waited for a connection to the server.", "datname"), prometheus.CounterValue, map[string]string{"": "total_wait_time"}, 1e-6},
 	}
-	waiting = described("waiting", "Whether all clients wait for a leader.")
-	waits   = described("waits_total", "How often all clients waited for a leader, by why.", "cause")
+	waiting = described("waiting", "Whether all clients wait for a server: the leader, or a standby.")
+	waits   = described("waits_total", "How often all clients waited for a server, by why.", "cause")
 )
 
 // Describe what is measured.

@@ -17,10 +17,12 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/health"
+	"github.com/capstan-dev/capstan/images/member/logs"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/bouncer"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/lines"
 )
 
 // How a pooler stops: first it waits for its clients to leave by themselves, while no Service leads to it, then for transactions
@@ -32,11 +34,13 @@ const (
 
 // Pooler runs a pooler.
 type Pooler struct {
-	Leader  string `env:"CAPSTAN_LEADER"           help:"Name that leads to the leader."                                                                  placeholder:"HOST"                      required:""`
-	Another bool   `env:"CAPSTAN_SERVER_AUTHORITY" help:"The certificate that the server shows is of another authority than the certificates of members."`
-	Health  string `default:":8009"                env:"CAPSTAN_HEALTH_ADDRESS"                                                                           help:"Address to answer probes at."`
-	Pause   string `default:":8010"                env:"CAPSTAN_PAUSE_ADDRESS"                                                                            help:"Address to listen to members at."`
-	Metrics string `default:":9127"                env:"CAPSTAN_METRICS_ADDRESS"                                                                          help:"Address to serve metrics at."`
+	Leader   string      `env:"CAPSTAN_LEADER"           help:"Name that leads to the leader."                                                                  placeholder:"HOST"                      required:""`
+	Standbys string      `env:"CAPSTAN_STANDBYS"         help:"Name that leads to the standbys, for a pooler before them instead of the leader."                placeholder:"HOST"`
+	Another  bool        `env:"CAPSTAN_SERVER_AUTHORITY" help:"The certificate that the server shows is of another authority than the certificates of members."`
+	Health   string      `default:":8009"                env:"CAPSTAN_HEALTH_ADDRESS"                                                                           help:"Address to answer probes at."`
+	Pause    string      `default:":8010"                env:"CAPSTAN_PAUSE_ADDRESS"                                                                            help:"Address to listen to members at."`
+	Logs     logs.Format `env:"CAPSTAN_LOGS" help:"JSON for lines of JSON, otherwise the text of each program."`
+	Metrics  string      `default:":9127"                env:"CAPSTAN_METRICS_ADDRESS"                                                                          help:"Address to serve metrics at."`
 }
 
 // A pooler that runs.
@@ -53,17 +57,24 @@ func (c *Pooler) Run(ctx context.Context, log *slog.Logger, version layout.Versi
 	if err := os.MkdirAll(pgmember.FolderPrivate, 0o750); err != nil {
 		return fmt.Errorf("cannot prepare folders: %w", err)
 	}
+	// Each connection verifies the server for itself.
+	lookout := func(host string, standby bool) *bouncer.Lookout {
+		return &bouncer.Lookout{
+			Host: host, Port: pgmember.PortPostgres, User: pgmember.RolePooler, Database: "postgres", Standby: standby,
+			Config: func() (*tls.Config, error) { return certificate.ConfigForServer(pgmember.FolderTLS, c.Another) },
+		}
+	}
 	p := &pooler{
 		log:    log,
 		copies: &certificate.Copies{Members: pgmember.FolderMembers, Server: pgmember.FolderServer, Link: pgmember.FolderTLS, Settle: certificate.Settle},
 		keeper: &bouncer.Keeper{
 			Log:     log,
 			Console: bouncer.Console{Folder: pgmember.FolderPrivate, Port: pgmember.PortPostgres},
-			Lookout: &bouncer.Lookout{
-				Host: c.Leader, Port: pgmember.PortPostgres, User: pgmember.RolePooler, Database: "postgres",
-				Config: func() (*tls.Config, error) { return certificate.ConfigForServer(pgmember.FolderTLS, c.Another) },
-			},
+			Lookout: lookout(c.Leader, false),
 		},
+	}
+	if c.Standbys != "" {
+		p.keeper.Lookout, p.keeper.Leader = lookout(c.Standbys, true), lookout(c.Leader, false)
 	}
 	if _, err := p.copies.Refresh(time.Now()); err != nil {
 		return err
@@ -71,7 +82,14 @@ func (c *Pooler) Run(ctx context.Context, log *slog.Logger, version layout.Versi
 	if err := openFiles(); err != nil {
 		return err
 	}
-	log.Info("starting", "version", version, "leader", c.Leader)
+	if c.Logs == logs.JSON {
+		out, err := logs.Pipe(os.Stdout, lines.Pooler)
+		if err != nil {
+			return err
+		}
+		process.Into(out)
+	}
+	log.Info("starting", "version", version, "leader", c.Leader, "standbys", c.Standbys)
 	var err error
 	if p.child, err = process.Start(layout.Bouncer, nil, layout.Pooling); err != nil {
 		return err
@@ -116,7 +134,7 @@ func (p *pooler) ready(context.Context) (bool, error) {
 	case !p.keeper.Answers():
 		return false, errors.New("PgBouncer does not answer")
 	case !p.keeper.Known():
-		return false, errors.New("no leader was seen yet")
+		return false, errors.New("no server was seen yet")
 	}
 	return true, nil
 }

@@ -32,6 +32,8 @@ type Wanted struct {
 	Slots        []pgmember.Slot
 	Publications []pgmember.Publication
 	Replicators  []string
+	// Queried are the databases that the exporter runs queries in.
+	Queried []string
 }
 
 // Missing databases are there later. Nothing is wrong.
@@ -70,6 +72,9 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 	there, err := List(ctx, conn, "select datname from pg_database where datallowconn and datname = any($1)", w.Databases)
 	if err != nil {
 		return fmt.Errorf("cannot list databases: %w", err)
+	}
+	if err := queried(ctx, conn, w.Queried); err != nil {
+		return err
 	}
 	var problems []error
 	missing := &Missing{}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logs
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// marked lines begin with a word and a colon; a tab continues, and "+" adds a part.
+func marked(line string, last *Entry) *Entry {
+	switch severity, text, found := strings.Cut(line, ": "); {
+	case last != nil && strings.HasPrefix(line, "\t"):
+		last.Continue(line[1:])
+	case last != nil && strings.HasPrefix(line, "+"):
+		last.Add("detail", line[1:])
+	case found:
+		return &Entry{Level: Level(severity), Message: text, Source: "test"}
+	}
+	return nil
+}
+
+func TestWriter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		writes []string
+		want   []map[string]any
+	}{
+		"Lines": {
+			"Each is an entry.", []string{"ERROR: a\nLOG: b\n"},
+			[]map[string]any{{"level": "ERROR", "msg": "a", "source": "test"}, {"level": "INFO", "msg": "b", "source": "test"}},
+		},
+		"Parts": {
+			"What a program writes at once is one entry.", []string{"ERROR: a\n\tb\n+c\n\td\n"},
+			[]map[string]any{{"level": "ERROR", "msg": "a\nb", "source": "test", "parts": map[string]any{"detail": "c\nd"}}},
+		},
+		"Cut": {
+			"A line may come in pieces.", []string{"WARN", "ING: a", "\n"}, []map[string]any{{"level": "WARN", "msg": "a", "source": "test"}},
+		},
+		"Late": {
+			"What comes later is an entry of its own, because the one before was written at once.", []string{"LOG: a\n", "\tb\n"},
+			[]map[string]any{{"level": "INFO", "msg": "a", "source": "test"}, {"level": "INFO", "msg": "\tb", "source": "output"}},
+		},
+		"JSON": {
+			"The program of a member writes JSON itself.", []string{"LOG: a\n{\"msg\":\"b\"}\n{no\n"},
+			[]map[string]any{{"level": "INFO", "msg": "a", "source": "test"}, {"msg": "b"}, {"level": "INFO", "msg": "{no", "source": "output"}},
+		},
+		"Hostile": {
+			"Text cannot end its line of JSON.", []string{"LOG: \"}\\ \x00\x1b\xff\n"},
+			[]map[string]any{{"level": "INFO", "msg": "\"}\\ \x00\x1b\ufffd", "source": "test"}},
+		},
+		"Long": {
+			"A line has a bound.", []string{"LOG: " + strings.Repeat("x", longest), strings.Repeat("y", longest) + "\nLOG: b\n"},
+			[]map[string]any{{"level": "INFO", "msg": strings.Repeat("x", longest-5) + " …", "source": "test"}, {"level": "INFO", "msg": "b", "source": "test"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			w := &Writer{To: &out, Read: marked}
+			for _, b := range tc.writes {
+				if n, err := w.Write([]byte(b)); n != len(b) || err != nil {
+					t.Fatalf("wrote %d: %v", n, err)
+				}
+			}
+			if diff := cmp.Diff(tc.want, decoded(t, out.String())); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func decoded(t *testing.T, text string) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for line := range strings.Lines(text) {
+		var one map[string]any
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		delete(one, "time")
+		all = append(all, one)
+	}
+	return all
+}
+
+func TestPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := Pipe(w, marked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString("ERROR: a\n"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if got := decoded(t, line); err != nil || got[0]["msg"] != "a" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func FuzzWriter(f *testing.F) {
+	f.Add("LOG: a\n\tb\n", "c\n")
+	f.Add("{}\n", "x")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		var out strings.Builder
+		w := &Writer{To: &out, Read: marked}
+		_, _ = w.Write([]byte(a))
+		_, _ = w.Write([]byte(b))
+		for line := range strings.Lines(out.String()) {
+			if !json.Valid([]byte(line)) || !strings.HasSuffix(line, "\n") {
+				t.Errorf("%q is not a line of JSON", line)
+			}
+		}
+	})
+}
