@@ -34,6 +34,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/engine/postgres"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 const (
@@ -45,7 +46,7 @@ const (
 type pooled struct {
 	*cluster
 
-	poolers map[string]*running // by address
+	poolers map[string]*container.Running // by address
 }
 
 // leaderAt an address passes connections on to the member that has the label of the leader when they begin, as a Service does.
@@ -92,18 +93,18 @@ func newPooled(t *testing.T, mode postgres.PoolMode) *pooled {
 	c := newClusterWith(t, []string{"a", "b", "c"}, func(c *cluster) { c.server.Pooled = true })
 	c.file("config/member.json", []byte(`{"databases": ["shop"], "extensions": [], "pooled": true}`))
 	begin(t, c, "a", "b", "c")
-	p := &pooled{cluster: c, poolers: map[string]*running{}}
+	p := &pooled{cluster: c, poolers: map[string]*container.Running{}}
 	p.consumer()
 	name := fmt.Sprintf("%s-rw.%s.svc", database, c.ns)
 	service := fmt.Sprintf("127.%d.%d.40", c.net, c.sub)
 	c.leaderAt(net.JoinHostPort(service, "5432"))
-	cert, key, err := c.ca.issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, c.ns)})
+	cert, key, err := c.ca.Issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, c.ns)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.file("pooler/tls.crt", cert)
 	c.file("pooler/tls.key", key)
-	c.file("pooler/ca.crt", c.ca.pem)
+	c.file("pooler/ca.crt", c.ca.PEM)
 	for i := range 2 {
 		p.pooler(i, service, name, postgres.Pooler{Host: name, Databases: []string{"shop"}, Mode: mode, PoolSize: 4, MaxClients: 100})
 	}
@@ -163,18 +164,18 @@ func (p *pooled) pooler(i int, service, name string, config postgres.Pooler) {
 		p.t.Fatal(err)
 	}
 	mount := func(name string) string { return filepath.Join(p.base, name) }
-	box := container{
-		Root: p.root, Scratch: scratch, Program: p.program, Host: host, Args: []string{"pooler"},
+	box := container.Spec{
+		Run: "postgresql", Root: p.root, Scratch: scratch, Program: p.program, Host: host, Args: []string{"pooler"},
 		Hosts:  fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", service, name),
 		Mounts: map[string]string{"/etc/capstan/config": mount(folder), pgmember.FolderMembers: mount("pooler"), pgmember.FolderServer: mount("pooler")},
 	}
-	r := box.start(p.t, filepath.Join(p.logs, "log-"+host), []string{
+	r := box.Start(p.t, filepath.Join(p.logs, "log-"+host), []string{
 		"CAPSTAN_LEADER=" + name, "CAPSTAN_HEALTH_ADDRESS=" + address + ":8009", "CAPSTAN_PAUSE_ADDRESS=" + address + ":8010",
 		"CAPSTAN_METRICS_ADDRESS=" + address + ":9127",
 	})
 	p.poolers[address] = r
 	p.t.Cleanup(func() {
-		r.kill()
+		r.Kill()
 		raw, _ := os.ReadFile(filepath.Join(p.logs, "log-"+host))
 		if p.t.Failed() {
 			p.t.Logf("log of %s:\n%s", host, raw[max(0, len(raw)-6000):])
@@ -209,7 +210,7 @@ func (p *pooled) through(ctx context.Context, address, db, user, password string
 		return nil, err
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(p.ca.pem)
+	pool.AppendCertsFromPEM(p.ca.PEM)
 	cfg.TLSConfig = &tls.Config{RootCAs: pool, ServerName: fmt.Sprintf("%s-pooler.%s.svc", database, p.ns), MinVersion: tls.VersionTLS12}
 	cfg.Fallbacks = nil
 	return pgx.ConnectConfig(ctx, cfg)
@@ -290,7 +291,7 @@ func TestPooler(t *testing.T) {
 		{"Handover", func(t *testing.T) {
 			t.Helper()
 			before := p.leader()
-			out, err := p.running(before).enter("/usr/local/bin/capstan-member", "handover")
+			out, err := p.running(before).Enter("/usr/local/bin/capstan-member", "handover")
 			t.Logf("%s", out)
 			if err != nil || p.leader() == before {
 				t.Errorf("%s leads, and %s did before: %v", p.leader(), before, err)
@@ -299,14 +300,14 @@ func TestPooler(t *testing.T) {
 		{"PodDeleted", func(t *testing.T) {
 			t.Helper()
 			before := p.leader()
-			p.running(before).terminate(true)
+			p.running(before).Terminate(true)
 			p.eventually("another leads", 20*time.Second, func() bool { return p.leader() != "" && p.leader() != before })
 			p.start(before)
 		}},
 		{"RestartInPlace", func(t *testing.T) {
 			t.Helper()
 			before := p.leader()
-			if out, err := p.running(before).enter(p.restart(before)...); err != nil {
+			if out, err := p.running(before).Enter(p.restart(before)...); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			if p.leader() != before {
@@ -331,7 +332,7 @@ func TestPooler(t *testing.T) {
 	t.Run("LeaderKilled", func(t *testing.T) {
 		settled(t)
 		before := p.leader()
-		p.running(before).kill()
+		p.running(before).Kill()
 		p.eventually("another leads", time.Minute, func() bool { return p.leader() != before && p.leader() != "" })
 		w.goesOn(30 * time.Second)
 		for e, k := range w.failures() {
@@ -456,7 +457,7 @@ func (p *pooled) strangers(t *testing.T) {
 		return raw
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(p.ca.pem)
+	roots.AppendCertsFromPEM(p.ca.PEM)
 	with := func(folder string) *tls.Config {
 		c := &tls.Config{RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}
 		if folder != "" {
@@ -534,7 +535,7 @@ func (p *pooled) stops(t *testing.T) {
 			}
 			defer func() { _ = conn.Close(context.Background()) }()
 			begun := time.Now()
-			_ = r.cmd.Process.Signal(syscall.SIGTERM)
+			_ = syscall.Kill(r.PID(), syscall.SIGTERM)
 			time.Sleep(command.LeaveLimit - time.Second)
 			tx, err := conn.Begin(t.Context())
 			if err != nil {
@@ -550,7 +551,7 @@ func (p *pooled) stops(t *testing.T) {
 				t.Errorf("a client that stays cannot end its transaction: %v", err)
 			}
 			select {
-			case <-r.done:
+			case <-r.Done():
 				t.Logf("stopped after %s", time.Since(begun).Round(time.Millisecond))
 			case <-time.After(command.EndLimit):
 				t.Errorf("a pooler did not stop within %s", time.Since(begun))
@@ -563,7 +564,7 @@ func (p *pooled) stops(t *testing.T) {
 // reloads sizes and certificates without an error.
 func (p *pooled) reloads(t *testing.T, w *clients) {
 	t.Helper()
-	cert, key, err := p.ca.issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, p.ns)})
+	cert, key, err := p.ca.Issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, p.ns)})
 	if err != nil {
 		t.Fatal(err)
 	}
