@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/function/experiment"
 	"github.com/capstan-dev/capstan/function/pipeline"
 	pipelinenames "github.com/capstan-dev/capstan/function/pipeline/names"
+	"github.com/capstan-dev/capstan/function/podspec"
 	"github.com/capstan-dev/capstan/function/preview"
 	"github.com/capstan-dev/capstan/function/training"
 	trainingnames "github.com/capstan-dev/capstan/function/training/names"
@@ -62,7 +63,7 @@ func kinds() map[schema.GroupKind]kind {
 			"modelalias":     registryv1alpha1.ModelAliasGroupVersionKind,
 			"httproute":      algorithm.RouteGVK,
 			"grpcroute":      algorithm.GRPCRouteGVK,
-			"claimtemplate":  algorithm.ClaimTemplateGVK,
+			"claimtemplate":  podspec.ClaimTemplateGVK,
 			requiredMonitor:  algorithm.ServiceMonitorGVK,
 			requiredRules:    algorithm.PrometheusRuleGVK,
 		}},
@@ -78,12 +79,12 @@ func kinds() map[schema.GroupKind]kind {
 			"run":           observev1alpha1.RunGroupVersionKind,
 			"modelversion":  registryv1alpha1.ModelVersionGroupVersionKind,
 			"modelalias":    registryv1alpha1.ModelAliasGroupVersionKind,
-			"claimtemplate": training.ClaimTemplateGVK,
+			"claimtemplate": podspec.ClaimTemplateGVK,
 		}},
 		apisv1alpha1.PipelineGroupVersionKind.GroupKind(): {plan: pipeline.Plan, remembers: pipelinenames.Service, optional: map[string]schema.GroupVersionKind{
 			"flinkjob":      observev1alpha1.FlinkJobGroupVersionKind,
 			"jobhistory":    observev1alpha1.JobHistoryGroupVersionKind,
-			"claimtemplate": pipeline.ClaimTemplateGVK,
+			"claimtemplate": podspec.ClaimTemplateGVK,
 		}},
 	}
 }
