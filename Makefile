@@ -126,7 +126,7 @@ e2e-release: ## Two releases on a cluster of their own: refuse what is changed, 
 	@./hack/e2e-release
 
 ##@ By hand
-scale: ## Measure core, function and provider with N Algorithms and no pods (N=100 FLAGS='--noisy=100 --late=100ms'; docs/sizing.md)
+scale: ## Measure core, function and provider with N Algorithms and no pods (N=100 FLAGS='--databases=20 --buckets=50 --noisy=100 --late=100ms'; docs/sizing.md)
 	$(HACK) ./scale --algorithms=$(N) $(FLAGS)
 
 nightly: ## What takes too long for make test: ten idle minutes, fuzzing, reproducible packages, three nodes

@@ -4,12 +4,14 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -54,6 +56,40 @@ func BenchmarkRun(b *testing.B) {
 				_, err := proto.Marshal(&fnv1.RunFunctionResponse{Desired: req.GetDesired()})
 				return err
 			})
+		})
+	}
+}
+
+// BenchmarkMany measures first calls for so many Algorithms in turns, as Crossplane makes them after a restart. Each has a spec of its own. Where
+// more are not remembered, a call costs far more.
+func BenchmarkMany(b *testing.B) {
+	for _, n := range []int{1, 1000, 3000, 5000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			f, all := newFunction(kinds(), func() time.Time { return now }), make([][]byte, n)
+			for i := range all {
+				req := basic()
+				env := req.GetObserved().GetComposite().GetResource().GetFields()["spec"].GetStructValue()
+				env.Fields["config"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+					"settings": structpb.NewStringValue("server: " + strconv.Itoa(i)),
+				}})
+				all[i] = deterministic(b, req)
+			}
+			i := 0
+			call := func() error {
+				req, err := edge.Receive(mem.BufferSlice{mem.SliceBuffer(all[i%n])})
+				if err != nil {
+					return err
+				}
+				i++
+				_, err = f.Run(b.Context(), req).Wire()
+				return err
+			}
+			for range n {
+				if err := call(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			measure(b, call)
 		})
 	}
 }

@@ -3,6 +3,7 @@
 package memo
 
 import (
+	"encoding/binary"
 	"errors"
 	"sync"
 	"testing"
@@ -25,9 +26,9 @@ func TestOf(t *testing.T) {
 			made: []string{"a", "b"},
 		},
 		"Full": {
-			reason: "With more bytes than its limit it should begin from nothing, and remember the latest.",
-			asked:  []string{"a", "b", "c", "c", "a"}, size: 10,
-			made: []string{"a", "b", "c", "a"},
+			reason: "With more bytes than its limit it should forget another one, and remember the latest.",
+			asked:  []string{"a", "b", "c", "c"}, size: 10,
+			made: []string{"a", "b", "c"},
 		},
 		"TooLarge": {
 			reason: "What is larger than the memo should not be remembered.",
@@ -57,6 +58,26 @@ func TestOf(t *testing.T) {
 				t.Errorf("%s\nOf(...): -want to be made, +made:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestTurns has contents come in turns that together are a fifth more than fit, as all composite resources do after a restart of Crossplane:
+// most of them should be known all the same.
+func TestTurns(t *testing.T) {
+	const turns, fit, all = 20, 1000, 1200
+	m, made := New[int](fit), 0
+	for range turns {
+		for i := range all {
+			if _, err := m.Of(binary.BigEndian.AppendUint32(nil, uint32(i)), func() (int, int, error) { made++; return i, 1, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if most := turns * all / 2; made > most {
+		t.Errorf("of %d contents %d were made again, want at most %d", turns*all, made, most)
+	}
+	if m.bytes != len(m.known) || m.bytes > fit {
+		t.Errorf("it counts %d bytes, has %d, and may have %d", m.bytes, len(m.known), fit)
 	}
 }
 

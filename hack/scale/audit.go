@@ -79,16 +79,16 @@ func (c counts) of(by ...string) (all, writes int) {
 	return all, writes
 }
 
-// top are the most frequent requests of Crossplane and the provider, one a line.
-func (c counts) top(n int) []string {
-	ours := maps.Clone(c)
-	maps.DeleteFunc(ours, func(r request, _ int) bool { return !r.byCapstan() })
-	sorted := slices.SortedFunc(maps.Keys(ours), func(a, b request) int {
-		return cmp.Or(cmp.Compare(ours[b], ours[a]), cmp.Compare(a.by, b.by), cmp.Compare(a.verb, b.verb), cmp.Compare(a.resource, b.resource))
+// top are the most frequent requests of a sender, one a line.
+func (c counts) top(by string, n int) []string {
+	of := maps.Clone(c)
+	maps.DeleteFunc(of, func(r request, _ int) bool { return r.by != by })
+	sorted := slices.SortedFunc(maps.Keys(of), func(a, b request) int {
+		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a.verb, b.verb), cmp.Compare(a.resource, b.resource))
 	})
 	lines := make([]string, 0, n)
 	for _, r := range sorted[:min(n, len(sorted))] {
-		lines = append(lines, fmt.Sprintf("%d %s %s %s", ours[r], r.by, r.verb, r.resource))
+		lines = append(lines, fmt.Sprintf("%d %s %s %s", of[r], r.by, r.verb, r.resource))
 	}
 	return lines
 }

@@ -21,8 +21,8 @@ var platform []byte
 const functionName = "capstan-dev-function-capstan"
 
 // install what packages would, from this tree, and return when an Algorithm can have all its objects.
-func install(ctx context.Context, b cluster.Bare, root string) error {
-	definitions, err := definitions(ctx, b, root)
+func install(ctx context.Context, b cluster.Bare, p plane) error {
+	definitions, err := definitions(ctx, b, p.root)
 	if err != nil {
 		return err
 	}
@@ -40,10 +40,10 @@ func install(ctx context.Context, b cluster.Bare, root string) error {
 	if _, err := b.Kubectl(ctx, "patch", "functionrevision", functionName+"-0", "--subresource=status", "--type=merge", "--patch", endpoint); err != nil {
 		return err
 	}
-	ours := []string{filepath.Join(root, "package", "platform.yaml")}
+	ours := []string{filepath.Join(p.root, "package", "platform.yaml")}
 	for _, kind := range []string{"algorithm", "database", "experiment", "pipeline", "training"} {
 		for _, file := range []string{"definition.yaml", "composition.yaml"} {
-			ours = append(ours, filepath.Join(root, "apis", kind, file))
+			ours = append(ours, filepath.Join(p.root, "apis", kind, file))
 		}
 	}
 	if err := apply(ctx, b, ours...); err != nil {
@@ -64,17 +64,41 @@ func install(ctx context.Context, b cluster.Bare, root string) error {
 		}
 	}
 	config := filepath.Join(b.Dir, "connect.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, `apiVersion: capstan.dev/v1alpha1
-kind: ClusterProviderConfig
-metadata: {name: prometheus}
-spec: {prometheus: {url: "http://%s"}}
-`, prometheus), 0o600); err != nil {
-		return fmt.Errorf("cannot write how Prometheus is reached: %w", err)
+	if err := os.WriteFile(config, p.outside(b.Identities.Cluster.Cert), 0o600); err != nil {
+		return fmt.Errorf("cannot write how servers outside are reached: %w", err)
 	}
 	return apply(ctx, b, config)
 }
 
-// definitions of custom resources: Crossplane's, the provider's, and others that an Algorithm is made of.
+// outside is how the provider reaches servers outside of the cluster, whose certificates an authority has signed.
+func (p plane) outside(authority []byte) []byte {
+	config := fmt.Appendf(nil, `apiVersion: capstan.dev/v1alpha1
+kind: ClusterProviderConfig
+metadata: {name: prometheus}
+spec: {prometheus: {url: "http://%s"}}
+`, prometheus)
+	if !p.s3 {
+		return config
+	}
+	return fmt.Appendf(config, `---
+apiVersion: v1
+kind: Secret
+metadata: {name: s3, namespace: crossplane-system}
+stringData: {accessKeyId: %s, secretAccessKey: %s}
+---
+apiVersion: capstan.dev/v1alpha1
+kind: ClusterProviderConfig
+metadata: {name: s3}
+spec:
+  s3:
+    endpoint: "https://%s"
+    region: us-east-1
+    credentials: {secretRef: {name: s3}}
+    caBundle: %q
+`, s3Root, s3Root, s3Address, authority)
+}
+
+// definitions of custom resources: Crossplane's, the provider's, and others that Algorithms and Databases are made of.
 func definitions(ctx context.Context, b cluster.Bare, root string) ([]string, error) {
 	crossplane, err := b.Builder.ModuleDir(ctx, "crossplane")
 	if err != nil {
@@ -88,12 +112,17 @@ func definitions(ctx context.Context, b cluster.Bare, root string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
+	certManager, err := b.Builder.ModuleDir(ctx, "cert-manager")
+	if err != nil {
+		return nil, err
+	}
 	var files []string
 	for _, pattern := range []string{
 		filepath.Join(crossplane, "cluster", "crds", "*.yaml"),
 		filepath.Join(gateway, "config", "crd", "standard", "gateway.networking.k8s.io_*.yaml"),
 		filepath.Join(operator, "example", "prometheus-operator-crd", "monitoring.coreos.com_servicemonitors.yaml"),
 		filepath.Join(operator, "example", "prometheus-operator-crd", "monitoring.coreos.com_prometheusrules.yaml"),
+		filepath.Join(certManager, "deploy", "crds", "*.yaml"),
 		filepath.Join(root, "package", "provider", "crds", "*.yaml"),
 	} {
 		found, err := filepath.Glob(pattern)

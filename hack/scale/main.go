@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command scale measures Capstan with many Algorithms (make scale N=100). It starts a control plane without nodes, Crossplane's core, and
+// Command scale measures Capstan with many Algorithms (make scale N=100), and with Databases, Buckets and Credentials beside them. It starts a control plane without nodes, Crossplane's core, and
 // function and provider of this tree, all as processes of one machine beside other clusters. KWOK stands for the controllers of Kubernetes and
 // for the Gateway: each Deployment is available at once, so that nothing but Crossplane and Capstan takes time.
 //
@@ -35,12 +35,16 @@ type cli struct {
 
 type runCmd struct {
 	Algorithms   int           `default:"100"                                                                               help:"Algorithms of tenants."                                            short:"n"`
-	Noisy        int           `default:"0"                                                                                 help:"Algorithms of a tenant who edits ten a second."`
-	Rate         float64       `default:"10"                                                                                help:"Algorithms that are created a second."`
-	PerNamespace int           `default:"20"                                                                                help:"Algorithms of a namespace."`
+	Databases    int           `default:"0"                                                                                 help:"Databases of tenants. Their pods are simulated: see docs/sizing.md."`
+	Buckets      int           `default:"0"                                                                                 help:"Buckets of tenants, on an S3 server beside the API server."`
+	Credentials  int           `default:"0"                                                                                 help:"Credentials of tenants."`
+	Noisy        int           `default:"0"                                                                                 help:"Algorithms of one tenant who edits ten a second while others edit, too."`
+	Rate         float64       `default:"10"                                                                                help:"Objects that are created a second."`
+	PerNamespace int           `default:"20"                                                                                help:"Objects of a kind in a namespace."`
 	Idle         time.Duration `default:"5m"                                                                                help:"How long no tenant does anything, while requests are counted."`
 	Timeout      time.Duration `default:"30m"                                                                               help:"The longest that a phase may take."`
 	Late         time.Duration `default:"0"                                                                                 help:"How much later answers of the API server reach core and provider."`
+	CoreMemory   int           `default:"1024"                                                                              help:"MiB of memory that core has; Crossplane's chart gives it 1024."`
 	CoreFlag     []string      `help:"Flags of Crossplane's core, such as --max-reconcile-rate=200."                        sep:"none"`
 	ProviderFlag []string      `help:"Flags of the provider, such as --max-look-rate=400."                                  sep:"none"`
 	Name         string        `default:"capstan-scale"                                                                     help:"Name of the cluster, which is removed before and after."`
@@ -77,7 +81,10 @@ func exit(err error) {
 // Run all phases. What was measured before a failure is reported, too.
 func (c runCmd) Run(ctx context.Context, p *progress.Printer) (err error) {
 	if c.Algorithms < 1 || c.PerNamespace < 1 || c.Rate <= 0 {
-		return errors.New("cannot measure nothing: algorithms, algorithms of a namespace and their rate must be positive")
+		return errors.New("cannot measure nothing: algorithms, objects of a namespace and their rate must be positive")
+	}
+	if min(c.Databases, c.Buckets, c.Credentials, c.Noisy) < 0 || c.CoreMemory < 1 {
+		return errors.New("cannot have less than nothing: databases, buckets, credentials and noisy must not be negative, and core needs memory")
 	}
 	root, err := build.Repository()
 	if err != nil {
@@ -90,12 +97,12 @@ func (c runCmd) Run(ctx context.Context, p *progress.Printer) (err error) {
 	if !c.Keep {
 		defer func() { err = errors.Join(err, target.Down(p)) }()
 	}
-	parts := plane{root: root, late: c.Late, coreFlags: c.CoreFlag, providerFlags: c.ProviderFlag}
-	b, err := target.UpBare(ctx, p, tools(), func(b cluster.Bare) ([]machine.Component, error) { return parts.components(ctx, b) })
+	parts := plane{root: root, late: c.Late, s3: c.Buckets > 0, coreMemory: c.CoreMemory, coreFlags: c.CoreFlag, providerFlags: c.ProviderFlag}
+	b, err := target.UpBare(ctx, p, parts.tools(), func(b cluster.Bare) ([]machine.Component, error) { return parts.components(ctx, b) })
 	if err != nil {
 		return err
 	}
-	if err := p.Step("install Capstan", nil, func() error { return install(ctx, b, root) }); err != nil {
+	if err := p.Step("install Capstan", nil, func() error { return install(ctx, b, parts) }); err != nil {
 		return err
 	}
 	// Watches end before the cluster does.

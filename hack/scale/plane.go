@@ -36,11 +36,12 @@ const (
 	coreMetrics     = "127.0.0.1:18080"
 	providerMetrics = "127.0.0.1:18082"
 	prometheus      = "127.0.0.1:9090"
+	s3Address       = "127.0.0.1:9000"
 	delayed         = network.ControlPlane + ":6444"
 )
 
-// tools of the plane, beside etcd and Kubernetes.
-func tools() []string { return []string{"crossplane", "kwok", "prometheus"} }
+// s3Root is the account of the S3 server, and its password. Nothing outside of the machine reaches it.
+const s3Root = "capstan-scale"
 
 // A plane is what runs beside the API server.
 type plane struct {
@@ -48,8 +49,21 @@ type plane struct {
 	root string
 	// late is how much later answers of the API server reach core and provider.
 	late time.Duration
+	// s3 is whether there is an S3 server for Buckets.
+	s3 bool
+	// coreMemory is the memory of core in MiB.
+	coreMemory int
 	// flags of core and provider.
 	coreFlags, providerFlags []string
+}
+
+// tools of the plane, beside etcd and Kubernetes.
+func (p plane) tools() []string {
+	all := []string{"crossplane", "kwok", "prometheus"}
+	if p.s3 {
+		all = append(all, "versitygw")
+	}
+	return all
 }
 
 // components of the plane, with all files that they read. Where a package limits the memory, Go's collector has the same bound.
@@ -77,7 +91,7 @@ func (p plane) components(ctx context.Context, b cluster.Bare) ([]machine.Compon
 		},
 		{
 			Name: core, Path: programs.Path("crossplane", "crossplane"),
-			Env: []string{"KUBECONFIG=" + in("core.kubeconfig"), "GOMEMLIMIT=1024MiB"},
+			Env: []string{"KUBECONFIG=" + in("core.kubeconfig"), fmt.Sprintf("GOMEMLIMIT=%dMiB", p.coreMemory)},
 			Args: append([]string{
 				"core", "start", "--namespace=crossplane-system", "--webhook-enabled=false", "--metrics-port=18080", "--health-probe-port=18081",
 				"--cache-dir=" + in("cache"), "--tls-client-certs-dir=" + in("tls/core"),
@@ -89,6 +103,17 @@ func (p plane) components(ctx context.Context, b cluster.Bare) ([]machine.Compon
 			// Outside of a pod nothing says in which namespace its Lease would be.
 			Args: append([]string{"--no-leader-election", "--metrics-address=" + providerMetrics, "--health-address=127.0.0.1:18083", "--events-address="}, p.providerFlags...),
 		},
+	}
+	if p.s3 {
+		server := machine.Component{
+			Name: "s3", Path: programs.Path("versitygw", "versitygw"), Ready: s3Address,
+			Env: []string{"ROOT_ACCESS_KEY_ID=" + s3Root, "ROOT_SECRET_ACCESS_KEY=" + s3Root},
+			Args: []string{
+				"--port=" + s3Address, "--cert=" + in("tls/s3/tls.crt"), "--key=" + in("tls/s3/tls.key"), "--region=us-east-1",
+				"--iam-dir=" + in("s3/accounts"), "--quiet", "posix", "--versioning-dir=" + in("s3/versions"), in("s3/buckets"),
+			},
+		}
+		all = append([]machine.Component{server}, all...)
 	}
 	if p.late > 0 {
 		delay := machine.Component{Name: "delay", Path: in("bin/scale"), Ready: delayed, Args: []string{
@@ -151,7 +176,13 @@ func (p plane) files(b cluster.Bare) error {
 		}
 		files[name+".kubeconfig"] = pki.Kubeconfig(to, authority.Cert, pair)
 	}
+	for _, folder := range []string{"accounts", "versions", "buckets"} {
+		if err := host.MakeFolder(filepath.Join(b.Dir, "s3", folder)); err != nil {
+			return err
+		}
+	}
 	for name, req := range map[string]pki.Request{
+		"s3":     {User: "s3", Addresses: []string{"127.0.0.1"}},
 		function: {User: function, Addresses: []string{"127.0.0.1"}},
 		core:     {User: core, Names: []string{"crossplane.crossplane-system"}, Client: true},
 	} {

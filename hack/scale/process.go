@@ -83,9 +83,13 @@ type Usage struct {
 	Resident float64 `json:"residentMiB"`
 	// Starts is how often it was started again.
 	Starts int `json:"starts,omitempty"`
-	// Queue is the most that waited in any of its work queues.
+	// Queue is the most that waited in any of its work queues, and Left what waited at the end.
 	Queue int `json:"queue,omitempty"`
+	Left  int `json:"queueLeft,omitempty"`
 }
+
+// queue of the component as a cell of the table.
+func (u Usage) queue() string { return fmt.Sprintf("%d → %d", u.Queue, u.Left) }
 
 // A meter adds up what a component uses, by looking at it again and again.
 type meter struct {

@@ -28,13 +28,14 @@ type sampler struct {
 
 	mu     sync.Mutex
 	meters map[string]*meter
-	queues map[string]int
+	// queues are the longest of each component since the last time, and left the ones now.
+	queues, left map[string]int
 	// breaks is how often Crossplane's circuit breaker has opened since its start.
 	breaks int
 }
 
 func newSampler(dir, namespace string) *sampler {
-	return &sampler{dir: dir, namespace: namespace, meters: map[string]*meter{}, queues: map[string]int{}}
+	return &sampler{dir: dir, namespace: namespace, meters: map[string]*meter{}, queues: map[string]int{}, left: map[string]int{}}
 }
 
 // run until ctx ends.
@@ -77,7 +78,7 @@ func (s *sampler) metrics(ctx context.Context) {
 			continue // It is just being started again.
 		}
 		s.mu.Lock()
-		s.queues[name] = max(s.queues[name], g.queue)
+		s.queues[name], s.left[name] = max(s.queues[name], g.queue), g.queue
 		if name == core {
 			s.breaks = g.breaks
 		}
@@ -92,7 +93,7 @@ func (s *sampler) take() (map[string]Usage, int) {
 	all := map[string]Usage{}
 	for name, m := range s.meters {
 		u := m.take()
-		u.Queue = s.queues[name]
+		u.Queue, u.Left = s.queues[name], s.left[name]
 		all[name] = u
 	}
 	s.queues = map[string]int{}

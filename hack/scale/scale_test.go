@@ -97,8 +97,8 @@ func TestCounter(t *testing.T) {
 	if all, writes := got.of(core, provider); all != 3 || writes != 2 {
 		t.Errorf("want 3 requests, 2 of them writes, got %d and %d", all, writes)
 	}
-	top := []string{"1 core patch services", "1 provider get namespaces"}
-	if diff := cmp.Diff(top, got.top(2)); diff != "" {
+	top := []string{"1 provider get namespaces"}
+	if diff := cmp.Diff(top, got.top(provider, 1)); diff != "" {
 		t.Errorf("top: -want, +got:\n%s", diff)
 	}
 	if n := len(c.take()); n != 0 {
@@ -185,7 +185,7 @@ go_goroutines 900
 
 func TestNames(t *testing.T) {
 	want := []name{{"tenant-000", "reco-00"}, {"tenant-000", "reco-01"}, {"tenant-001", "reco-00"}}
-	if diff := cmp.Diff(want, names("tenant", 3, 2), cmp.AllowUnexported(name{})); diff != "" {
+	if diff := cmp.Diff(want, names("tenant", "reco", 3, 2), cmp.AllowUnexported(name{})); diff != "" {
 		t.Errorf("names: -want, +got:\n%s", diff)
 	}
 }
@@ -203,20 +203,29 @@ func TestLate(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	r := Report{
-		Processors: 2, Load: 1.5, Algorithms: 20, Noisy: 5, Objects: 12, Late: "100ms",
+		Processors: 2, Load: 1.5, Made: []Made{{Kind: "Buckets", Count: 3}, {Kind: "Algorithms", Count: 20, Objects: 12}}, Noisy: 5, Late: "100ms", CoreMemory: 1024,
 		Phases: []Phase{{
 			Name: idle, Seconds: 60, Waits: 2, P50: 0.5, P99: 1, Load: 2, PerHour: 41.5,
-			Use:      map[string]Usage{core: {CPU: 1, Peak: 100, Starts: 1, Queue: 7}},
+			Use:      map[string]Usage{core: {CPU: 1, Peak: 100, Starts: 1, Queue: 7, Left: 2}},
 			Requests: map[string]int{core: 3, provider: 4},
 		}},
 	}
-	want := `20 Algorithms of 12 objects each, and 5 of a noisy tenant; 2 processors, load 1.5 before; answers of the API server 100ms late
+	want := `3 Buckets, 20 Algorithms of 12 objects each, 5 of a noisy tenant; 2 processors, load 1.5 before; answers of the API server 100ms late
 
-| phase | s | p50, p99 s | core: CPU s, MiB | function | provider | API server | etcd | requests core, provider | each hour | queue core, provider | load |
+| phase | s | p50, p99 s | core: CPU s, MiB | function | provider | API server | etcd | requests core, provider | each hour | queue of core, of provider: most → left | load |
 |---|---|---|---|---|---|---|---|---|---|---|---|
-| idle | 60 | 0.50, 1.00 | 1.0, 100 (1 starts) | 0.0, 0 | 0.0, 0 | 0.0, 0 | 0.0, 0 | 3, 4 | 41.5 | 7, 0 | 2.0 |
+| idle | 60 | 0.50, 1.00 | 1.0, 100 (1 starts) | 0.0, 0 | 0.0, 0 | 0.0, 0 | 0.0, 0 | 3, 4 | 41.5 | 7 → 2, 0 → 0 | 2.0 |
+
+- Requests for each composite resource in an idle hour: 41.5; goal: at most 42. Met.
+- Most memory of core: 100 MiB of a limit of 1024; started again by itself: 1 times. Not met.
+- Most memory of function: 0 MiB of a limit of 256; started again by itself: 0 times. Met.
+- Most memory of provider: 0 MiB of a limit of 256; started again by itself: 0 times. Met.
+- Left in queues after phases that end quiet: nothing. Met.
 `
 	if diff := cmp.Diff(want, r.table()); diff != "" {
 		t.Errorf("table: -want, +got:\n%s", diff)
+	}
+	if got := r.composites(); got != 25 {
+		t.Errorf("20 Algorithms and 5 of the noisy tenant are composed, Buckets are not: got %d", got)
 	}
 }

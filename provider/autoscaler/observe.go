@@ -70,7 +70,8 @@ func (s *scaler) Observe(ctx context.Context, cr *v1alpha1.Autoscaler) (managed.
 	switch err := s.seen.Get(ctx, client.ObjectKeyFromObject(cr), h); {
 	case kerrors.IsNotFound(err):
 		cr.Status.AtProvider = v1alpha1.AutoscalerObservation{}
-		cr.SetConditions(xpv2.Creating().WithObservedGeneration(cr.GetGeneration()))
+		// A new one says the same: that it is there is no news, and would have Crossplane apply all of the Algorithm again.
+		cr.SetConditions(readiness(h).WithObservedGeneration(cr.GetGeneration()))
 		return managed.ExternalObservation{ResourceExists: true}, nil
 	case err != nil:
 		return managed.ExternalObservation{}, fmt.Errorf("cannot get HorizontalPodAutoscaler %q: %w", cr.GetName(), err)

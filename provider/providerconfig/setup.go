@@ -26,12 +26,7 @@ func Setup(gvk schema.GroupVersionKind, checkers ...outside.Checker) func(ctrl.M
 	return func(mgr ctrl.Manager, o controller.Options) error {
 		name := providerconfig.ControllerName(gvk.GroupKind().String())
 		r := &reconciler{
-			accounts: providerconfig.NewReconciler(mgr,
-				resource.ProviderConfigKinds{
-					Config:    gvk,
-					Usage:     v1alpha1.ProviderConfigUsageGroupVersionKind,
-					UsageList: v1alpha1.ProviderConfigUsageListGroupVersionKind,
-				},
+			accounts: accounts(mgr, gvk,
 				providerconfig.WithLogger(o.Logger.WithValues("controller", name)),
 				providerconfig.WithRecorder(event.NewAPIRecorder(mgr.GetEventRecorderFor(name), o.EventFilterFunctions...))),
 			kube: mgr.GetClient(),
@@ -48,7 +43,7 @@ func Setup(gvk schema.GroupVersionKind, checkers ...outside.Checker) func(ctrl.M
 			Named(name).
 			WithOptions(o.ForControllerRuntime()).
 			For(r.newPC()).
-			Watches(&v1alpha1.ProviderConfigUsage{}, &resource.EnqueueRequestForProviderConfig{Kind: gvk.Kind}).
+			Watches(&v1alpha1.ProviderConfigUsage{}, users(gvk)).
 			Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter)); err != nil {
 			return fmt.Errorf("cannot set up kind %s: %w", gvk.Kind, err)
 		}

@@ -283,8 +283,9 @@ type Server struct {
 	Pooled bool
 
 	// Slots report that the spec lists replication slots for consumers of changes, and Replicating names the consumers that may read
-	// changes.
+	// changes. Plugins write what the slots keep.
 	Slots       bool
+	Plugins     []string
 	Replicating []string
 }
 

@@ -54,6 +54,11 @@ func (s *Cluster) Fields() engine.Server {
 		f.Databases = append(f.Databases, d.Name)
 	}
 	f.Slots = s.Spec.Replication != nil && len(s.Spec.Replication.Slots) > 0
+	if f.Slots {
+		for _, slot := range s.Spec.Replication.Slots {
+			f.Plugins = append(f.Plugins, slot.Plugin)
+		}
+	}
 	for _, c := range s.Spec.Consumers {
 		if c.Replication {
 			f.Replicating = append(f.Replicating, c.Name)

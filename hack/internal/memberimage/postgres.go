@@ -66,7 +66,7 @@ func Postgres() Image {
 		if version == "15" {
 			continue // no Database stays on it
 		}
-		for _, extension := range []string{"cron", "partman", "pgaudit", "pgvector"} {
+		for _, extension := range []string{"cron", "partman", "pgaudit", "pgvector", "repack", "wal2json"} {
 			image.request.Names = append(image.request.Names, image.server(version)+"-"+extension)
 		}
 	}

@@ -33,6 +33,20 @@ type Client struct {
 // Wrap a client, which should read from a cache: every status update is compared with a read of the same object.
 func Wrap(c client.Client) *Client { return &Client{Client: c} }
 
+// Whole returns a client that leaves out updates of objects that would change nothing, and of statuses. It is for kinds that the cache holds:
+// any other is read from the API server for each update.
+func Whole(c client.Client) client.Client { return &whole{Client: Wrap(c)} }
+
+type whole struct{ *Client }
+
+// Update o, unless it is what is known already.
+func (w *whole) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	if known(ctx, w.Client, o) {
+		return nil
+	}
+	return w.Client.Update(ctx, o, opts...)
+}
+
 // Status is a writer of statuses that leaves out updates that would change nothing.
 func (c *Client) Status() client.SubResourceWriter {
 	return &statusWriter{SubResourceWriter: c.Client.Status(), kube: c.Client}
@@ -46,7 +60,7 @@ type statusWriter struct {
 
 // Update the status of o, unless it is what is known already.
 func (w *statusWriter) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
-	if w.known(ctx, o) {
+	if known(ctx, w.kube, o) {
 		return nil
 	}
 	return w.SubResourceWriter.Update(ctx, o, opts...)
@@ -58,12 +72,12 @@ func (w *statusWriter) Update(ctx context.Context, o client.Object, opts ...clie
 // A cache that lags behind may hold a version that is no longer the newest and happens to equal o. Then the newer version is
 // still to arrive, and its event makes the controller reconcile and compare again: controllers that use this client must not
 // filter out events of status changes.
-func (w *statusWriter) known(ctx context.Context, o client.Object) bool {
-	gvk, err := w.kube.GroupVersionKindFor(o)
+func known(ctx context.Context, kube client.Client, o client.Object) bool {
+	gvk, err := kube.GroupVersionKindFor(o)
 	if err != nil {
 		return false
 	}
-	fresh, err := w.kube.Scheme().New(gvk)
+	fresh, err := kube.Scheme().New(gvk)
 	if err != nil {
 		return false
 	}
@@ -71,7 +85,7 @@ func (w *statusWriter) known(ctx context.Context, o client.Object) bool {
 	if !ok {
 		return false
 	}
-	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
+	if err := kube.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
 		return false
 	}
 	is, ok := o.DeepCopyObject().(client.Object)

@@ -29,6 +29,14 @@ func (s Server) logical() bool {
 	return strings.EqualFold(level, logicalLevel)
 }
 
+// outputPlugins that slots can have: those that a server always takes, the one of our image, and those that the spec names, which another image
+// may have. Servers since 17.11 and 18.5 refuse all others, and Patroni leaves the parameter out for earlier ones.
+func outputPlugins(named []string) string {
+	all := slices.Concat([]string{"pgoutput", "test_decoding", "wal2json"}, named)
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
 // synchronizesSlots reports whether standbys keep copies of the leader's slots.
 func (s Server) synchronizesSlots() bool { return s.logical() && s.Major >= firstWithFailoverSlots }
 

@@ -75,6 +75,21 @@ func TestCheckReplication(t *testing.T) {
 	}
 }
 
+// TestOutputPlugins: a server refuses a plugin that it is not told of, and none is named for members that decode nothing.
+func TestOutputPlugins(t *testing.T) {
+	s := engine.Server{Version: "17", Connections: 100, Memory: 1 << 30, Storage: 50 << 30, Slots: true, Plugins: []string{"decoderbufs", "pgoutput", "decoderbufs"}}
+	if ps := server(s).parameters(); ps["output_plugin_libraries"] != "" {
+		t.Errorf("without logical replication: %q", ps["output_plugin_libraries"])
+	}
+	s.Config = map[string]string{"wal_level": "logical"}
+	if got, want := server(s).parameters()["output_plugin_libraries"], "decoderbufs, pgoutput, test_decoding, wal2json"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if slices.Contains(slices.Collect(maps.Keys((postgreSQL{}).RestartInputs(s))), "output_plugin_libraries") {
+		t.Error("members restart for a plugin")
+	}
+}
+
 // TestExplain: a library that is no extension is loaded by sessions, so that no member restarts, and only from an image that has it.
 func TestExplain(t *testing.T) {
 	s := engine.Server{Version: "17", Image: inputv1alpha1.DatabaseVersion{Version: "17"}, Config: map[string]string{"auto_explain.log_min_duration": "1s"}}

@@ -92,6 +92,9 @@ func (s Server) reloading() map[string]string {
 		"track_io_timing":             "on",
 	}
 	s.archiving(ps)
+	if s.logical() {
+		ps["output_plugin_libraries"] = outputPlugins(s.Plugins)
+	}
 	if s.synchronizesSlots() {
 		ps["sync_replication_slots"] = "on"
 		// Without it, the leader could remove rows of its catalogs that a slot on a standby still needs.

@@ -38,6 +38,8 @@ type Verdict struct {
 	Took time.Duration `json:"took,omitempty"`
 	// Options that the later server needs, for Convert.
 	Options []string `json:"options,omitempty"`
+	// Unversioned reports that the later server does not know versions of columns, for Convert.
+	Unversioned bool `json:"unversioned,omitempty"`
 }
 
 // Check whether the copy can be upgraded, while it follows: by pg_upgrade's own check, which only looks, and by loading the
@@ -60,7 +62,7 @@ func (j *Job) Check(ctx context.Context) (Verdict, error) {
 	if err != nil {
 		return Verdict{At: time.Now(), Findings: findings(said, layout.UpgradeTrial)}, nil //nolint:nilerr // That it fails is the finding.
 	}
-	found, size, err := j.rehearse(ctx, options)
+	found, unversioned, size, err := j.rehearse(ctx, options)
 	took := time.Since(begun)
 	if ctx.Err() != nil {
 		return Verdict{}, fmt.Errorf("cannot try the upgrade: %w", ctx.Err())
@@ -78,7 +80,7 @@ func (j *Job) Check(ctx context.Context) (Verdict, error) {
 			"raise spec.storage", free>>20, size>>20)}, nil
 	}
 	// The upgrade begins with nothing in it, and must not lose time with that.
-	return Verdict{At: time.Now(), Took: took, Options: options}, j.prepare(ctx)
+	return Verdict{At: time.Now(), Took: took, Options: options, Unversioned: unversioned}, j.prepare(ctx)
 }
 
 // initialize data of the later version to try something with. The members' other data is made the same way.
@@ -138,9 +140,9 @@ func (j *Job) arguments(data string, options []string) []string {
 	return args
 }
 
-// rehearse loads all definitions into a server of the later version. It returns why that does not work, or the bytes that it
-// took.
-func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, error) {
+// rehearse loads all definitions into a server of the later version. It returns why that does not work, or whether that version knows no
+// versions of columns, and the bytes that it took.
+func (j *Job) rehearse(ctx context.Context, options []string) (found string, unversioned bool, size int64, err error) {
 	args := slices.Grow([]string{
 		"-D", layout.UpgradeTrial, "-k", layout.UpgradeWork, "-p", strconv.Itoa(portTrial), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "autovacuum=off",
 	}, 2*len(options))
@@ -149,15 +151,18 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 	}
 	server, err := process.Start(j.after("postgres"), nil, args...)
 	if err != nil {
-		return "", 0, err
+		return "", false, 0, err
 	}
 	defer stop(server)
 	if err := j.answers(ctx, server, portTrial); err != nil {
-		return fmt.Sprintf("version %s does not start with the libraries of %s, %s: %v", j.To, j.From, strings.Join(options, " "), err), 0, nil
+		return fmt.Sprintf("version %s does not start with the libraries of %s, %s: %v", j.To, j.From, strings.Join(options, " "), err), false, 0, nil
+	}
+	if unversioned, err = j.unversioned(ctx); err != nil {
+		return "", false, 0, err
 	}
 	databases, err := j.databases(ctx)
 	if err != nil {
-		return "", 0, err
+		return "", false, 0, err
 	}
 	file := filepath.Join(layout.UpgradeWork, "definitions.sql")
 	defer func() { _ = os.Remove(file) }()
@@ -166,10 +171,10 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 
 	// Roles first. The superuser is there already, which is no finding; a role that is missing is one, in the definitions.
 	if err := run(ctx, j.after("pg_dumpall"), append(slices.Clip(from), "--globals-only", "--database="+pgmember.RoleSuperuser)...); err != nil {
-		return "", 0, fmt.Errorf("cannot read the roles of the copy: %w", err)
+		return "", false, 0, fmt.Errorf("cannot read the roles of the copy: %w", err)
 	}
 	if err := run(ctx, j.after("psql"), append(slices.Clip(into), "--dbname="+pgmember.RoleSuperuser)...); err != nil {
-		return "", 0, fmt.Errorf("cannot make the roles of the copy: %w", err)
+		return "", false, 0, fmt.Errorf("cannot make the roles of the copy: %w", err)
 	}
 	for _, d := range databases {
 		read, load := append(slices.Clip(from), "--schema-only", "--dbname="+dbname(d)), append(slices.Clip(into), "--set=ON_ERROR_STOP=1")
@@ -180,19 +185,24 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 		}
 		if said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_dump"), read...); err != nil {
 			if ctx.Err() != nil {
-				return "", 0, fmt.Errorf("cannot read the definitions of the copy: %w", ctx.Err())
+				return "", false, 0, fmt.Errorf("cannot read the definitions of the copy: %w", ctx.Err())
 			}
-			return fmt.Sprintf("the definitions of database %q cannot be read with version %s: %s", d, j.To, process.Tail(said, maxFindings)), 0, nil
+			return fmt.Sprintf("the definitions of database %q cannot be read with version %s: %s", d, j.To, process.Tail(said, maxFindings)), false, 0, nil
+		}
+		if unversioned {
+			if err := stripFile(file); err != nil {
+				return "", false, 0, err
+			}
 		}
 		if said, err := process.Run(ctx, layout.UpgradeWork, j.after("psql"), load...); err != nil {
 			if ctx.Err() != nil {
-				return "", 0, fmt.Errorf("cannot load the definitions of the copy: %w", ctx.Err())
+				return "", false, 0, fmt.Errorf("cannot load the definitions of the copy: %w", ctx.Err())
 			}
-			return fmt.Sprintf("the definitions of database %q cannot be loaded into version %s: %s", d, j.To, process.Tail(said, maxFindings)), 0, nil
+			return fmt.Sprintf("the definitions of database %q cannot be loaded into version %s: %s", d, j.To, process.Tail(said, maxFindings)), false, 0, nil
 		}
 	}
-	size, err := usage(layout.UpgradeTrial)
-	return "", size, err
+	size, err = usage(layout.UpgradeTrial)
+	return "", unversioned, size, err
 }
 
 // dbname of a database as a connection string: a plain name may look like one.

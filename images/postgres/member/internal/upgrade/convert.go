@@ -21,12 +21,17 @@ import (
 //
 // The files of tables are linked and not copied: the copy is spent from the moment on that a server of the later version opened
 // them, and pg_upgrade starts one in the end. What was copied from is on other volumes.
-func (j *Job) Convert(ctx context.Context, options []string) error {
+func (j *Job) Convert(ctx context.Context, v Verdict) error {
 	if _, err := os.Stat(filepath.Join(layout.UpgradeCopy, "global", "pg_control")); errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the upgrade was interrupted after the files of the copy had been handed over to the later version")
 	}
 	if err := j.finish(ctx); err != nil {
 		return err
+	}
+	if v.Unversioned {
+		if err := j.strip(ctx); err != nil {
+			return err
+		}
 	}
 	// One that was interrupted leaves its notes behind.
 	_, err := os.Stat(filepath.Join(layout.UpgradeData, "pg_upgrade_output.d"))
@@ -36,7 +41,7 @@ func (j *Job) Convert(ctx context.Context, options []string) error {
 			return err
 		}
 	}
-	said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(layout.UpgradeData, options), "--jobs=2")...)
+	said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(layout.UpgradeData, v.Options), "--jobs=2")...)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("the upgrade was stopped: %w", ctx.Err())

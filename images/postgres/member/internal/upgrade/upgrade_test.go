@@ -150,3 +150,21 @@ func TestFit(t *testing.T) {
 		})
 	}
 }
+
+func TestStripped(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, line, want string }{
+		"Alone":    {"A statement that sets nothing else goes.", "ALTER TABLE ONLY public.item ALTER COLUMN id SET (pg_attver=24521024);\n", ""},
+		"Foreign":  {"Columns of foreign tables have it as well.", "ALTER FOREIGN TABLE ONLY public.item ALTER COLUMN id SET (pg_attver=1);\n", ""},
+		"Behind":   {"What an owner has set stays.", "ALTER TABLE ONLY a.b ALTER COLUMN c SET (n_distinct=5, pg_attver=7);\n", "ALTER TABLE ONLY a.b ALTER COLUMN c SET (n_distinct=5);\n"},
+		"Before":   {"It may come first.", "ALTER TABLE ONLY a.b ALTER COLUMN c SET (pg_attver=7, n_distinct=5);\n", "ALTER TABLE ONLY a.b ALTER COLUMN c SET (n_distinct=5);\n"},
+		"Between":  {"Or between others.", "ALTER TABLE ONLY a.b ALTER COLUMN c SET (n_distinct=5, pg_attver=7, n_distinct_inherited=6);", "ALTER TABLE ONLY a.b ALTER COLUMN c SET (n_distinct=5, n_distinct_inherited=6);"},
+		"Other":    {"Other statements stay as they are.", "ALTER TABLE ONLY a.b ALTER COLUMN c SET STATISTICS 5;\n", "ALTER TABLE ONLY a.b ALTER COLUMN c SET STATISTICS 5;\n"},
+		"Function": {"The text of a function that mentions it stays.", "  -- SET (pg_attver=1);\n", "  -- SET (pg_attver=1);\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := stripped(tc.line); got != tc.want {
+				t.Errorf("%s\nstripped(%q): got %q, want %q", tc.reason, tc.line, got, tc.want)
+			}
+		})
+	}
+}

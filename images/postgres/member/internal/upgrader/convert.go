@@ -124,11 +124,11 @@ func (u *Upgrader) convert(ctx context.Context, w pgmember.Upgrade, s upgrade.St
 	}
 	_ = u.report(ctx, s, members.UpgradeConverting, "")
 	begun := time.Now()
-	var options []string
+	var verdict upgrade.Verdict
 	if s.Verdict != nil {
-		options = s.Verdict.Options
+		verdict = *s.Verdict
 	}
-	err := u.job.Convert(ctx, options)
+	err := u.job.Convert(ctx, verdict)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
