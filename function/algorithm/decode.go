@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -22,13 +21,7 @@ import (
 )
 
 // theDefinition of Algorithms.
-var theDefinition = sync.OnceValue(func() *definition.Definition {
-	d, err := definition.Read(apis.Algorithm)
-	if err != nil {
-		panic(err) // It is part of the program.
-	}
-	return d
-})
+var theDefinition = definition.Once(apis.Algorithm)
 
 // read the spec of an Algorithm: as it is written with the defaults of its schema, and as it is carried out. It reports all
 // problems, so that one edit can correct everything.

@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/podspec"
 )
 
 // TestDeviceClaim is what a replica claims of a DRA driver, and how its container gets it.
@@ -52,7 +53,7 @@ func TestDeviceClaimChange(t *testing.T) {
 // TestNoDeviceClaims changes nothing for a claim that the cluster does not serve: to compose it would end Crossplane's whole pass.
 func TestNoDeviceClaims(t *testing.T) {
 	w := serving(t, "{image: x}")
-	w.request.Kinds[ClaimTemplateGVK] = compose.Unavailable
+	w.request.Kinds[podspec.ClaimTemplateGVK] = compose.Unavailable
 	running := object(t, w.plan(), names.Deployment(names.SlotA))
 	w.edit("{image: x, resources: {deviceRequest: {deviceClassName: gpu.example.com}}}")
 	p := w.plan()
@@ -69,7 +70,7 @@ func TestNoDeviceClaims(t *testing.T) {
 	if diff := cmp.Diff(template(running), template(object(t, p, names.Deployment(names.SlotA)))); diff != "" {
 		t.Errorf("pods that serve changed: -want, +got:\n%s", diff)
 	}
-	w.request.Kinds[ClaimTemplateGVK] = compose.Available
+	w.request.Kinds[podspec.ClaimTemplateGVK] = compose.Available
 	if c := condition(w.plan(), v1alpha1.TypeAccepted); c.Status != corev1.ConditionTrue {
 		t.Errorf("Accepted after the upgrade: got %s %q", c.Status, c.Message)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -24,6 +25,8 @@ import (
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/observed"
+	"github.com/capstan-dev/capstan/function/podspec"
+	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 	"github.com/capstan-dev/capstan/function/signals"
 )
 
@@ -90,8 +93,8 @@ func gather(r compose.Request) (*facts, error) {
 	if m, claim := f.spec.Model, f.Observed[names.ModelCache]; m != nil && len(f.problems) == 0 && claim != nil {
 		f.problems = check.Errors(validation.Claim(m.Cache, f.CacheClaim(), claim.Map()))
 	}
-	if len(f.problems) == 0 && f.spec.Resources.DeviceRequest != nil && f.Kinds[ClaimTemplateGVK] == compose.Unavailable {
-		f.problems = check.Errors(validation.NoDeviceClaims(f.spec.Resources.DeviceRequest.DeviceClassName))
+	if len(f.problems) == 0 {
+		f.problems = check.Errors(podvalidation.Devices(field.NewPath("spec", "resources"), f.spec.Resources, f.Kinds[podspec.ClaimTemplateGVK]))
 	}
 	compared := f.rollout
 	if len(f.problems) == 0 {

@@ -5,7 +5,6 @@ package database
 import (
 	"cmp"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -16,13 +15,7 @@ import (
 )
 
 // theDefinition of Databases.
-var theDefinition = sync.OnceValue(func() *definition.Definition {
-	d, err := definition.Read(apis.Database)
-	if err != nil {
-		panic(err) // It is part of the program.
-	}
-	return d
-})
+var theDefinition = definition.Once(apis.Database)
 
 // defaultConsumer is the consumer of a spec that names none.
 const defaultConsumer = "app"

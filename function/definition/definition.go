@@ -47,6 +47,17 @@ type validators struct {
 	rules  *cel.Validator
 }
 
+// Once returns what reads the definition of a composite resource that is part of the program, when it is used first.
+func Once(text []byte) func() *Definition {
+	return sync.OnceValue(func() *Definition {
+		d, err := Read(text)
+		if err != nil {
+			panic(err) // It is part of the program.
+		}
+		return d
+	})
+}
+
 // Read the version of a CompositeResourceDefinition that is referenceable.
 func Read(text []byte) (*Definition, error) {
 	var xrd struct {

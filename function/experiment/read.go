@@ -5,8 +5,6 @@
 package experiment
 
 import (
-	"sync"
-
 	"github.com/capstan-dev/capstan/apis"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
@@ -15,13 +13,7 @@ import (
 )
 
 // theDefinition of Experiments.
-var theDefinition = sync.OnceValue(func() *definition.Definition {
-	d, err := definition.Read(apis.Experiment)
-	if err != nil {
-		panic(err) // It is part of the program.
-	}
-	return d
-})
+var theDefinition = definition.Once(apis.Experiment)
 
 // Read the spec of an Experiment, with the defaults of its schema, and report the problems of it.
 func Read(o map[string]any) (v1alpha1.ExperimentSpec, []check.Problem) {

@@ -4,22 +4,20 @@ package pipeline
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-dev/capstan/apis"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/definition"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/pipeline/validation"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
@@ -42,13 +40,7 @@ const (
 var usualMemory = resource.MustParse("2Gi")
 
 // theDefinition of Pipelines.
-var theDefinition = sync.OnceValue(func() *definition.Definition {
-	d, err := definition.Read(apis.Pipeline)
-	if err != nil {
-		panic(err) // It is part of the program.
-	}
-	return d
-})
+var theDefinition = definition.Once(apis.Pipeline)
 
 // read the spec of a Pipeline with all its defaults, and the revision of what reaches the pods. It reports all problems, so that one edit
 // can correct everything.
@@ -129,28 +121,10 @@ var usual = sync.OnceValue(func() map[string]any {
 	return values
 })
 
-// revisionOf a spec: the hash of what reaches the pods. By way of the type: fields that this version does not know, as during an upgrade,
-// make no revision, and neither does another way to write the same.
+// revisionOf a spec: the hash of what reaches the pods.
 func revisionOf(written v1alpha1.PipelineSpec) (string, error) {
 	s := *written.DeepCopy()
-	slices.SortFunc(s.Secrets, func(a, b v1alpha1.MountedSecret) int { return strings.Compare(a.Name, b.Name) })
-	if r := s.Resources; r != nil {
-		for _, q := range []*resource.Quantity{r.CPU, r.Memory, r.SharedMemory} {
-			if q != nil {
-				q.Add(resource.Quantity{}) // forgets how it was written
-			}
-		}
-	}
-	fields, err := compose.AsMap(s)
-	if err != nil {
-		return "", err //nolint:wrapcheck // The caller says what it was for.
-	}
-	for _, path := range managed {
-		unstructured.RemoveNestedField(fields, path)
-	}
-	raw, err := json.Marshal(definition.Significant(fields, usual()))
-	if err != nil {
-		return "", err //nolint:wrapcheck // The same.
-	}
-	return compose.Hash(raw), nil
+	jobpod.Uniform(s.Secrets, s.Resources)
+	in := jobpod.PodInputs{Managed: managed, Usual: usual()}
+	return in.Revision(s) //nolint:wrapcheck // The caller says what it was for.
 }

@@ -9,23 +9,22 @@ import (
 	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/observed"
 	"github.com/capstan-dev/capstan/function/pipeline/names"
 	"github.com/capstan-dev/capstan/function/pipeline/pods"
 	"github.com/capstan-dev/capstan/function/pipeline/runs"
 	"github.com/capstan-dev/capstan/function/pipeline/validation"
+	"github.com/capstan-dev/capstan/function/podspec"
+	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 )
-
-// ClaimTemplateGVK is the kind of the claims of devices, which not every cluster serves.
-var ClaimTemplateGVK = resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate")
 
 // requiredJob begins the names that Jobs are required under.
 const requiredJob = "job-"
@@ -66,10 +65,8 @@ func gather(r compose.Request) (*facts, error) {
 	}
 	f.Now = r.Now.UTC().Truncate(time.Second)
 	f.spec, f.revision, f.problems = read(r)
-	if len(f.problems) == 0 && f.spec.Resources.DeviceRequest != nil && f.Kinds[ClaimTemplateGVK] == compose.Unavailable {
-		f.problems = []check.Problem{check.Invalid("spec.resources.deviceRequest.deviceClassName", f.spec.Resources.DeviceRequest.DeviceClassName,
-			"the cluster does not serve ResourceClaimTemplate of resource.k8s.io/v1: upgrade Kubernetes to 1.34 or later, or set "+
-				"spec.resources.gpu to a resource that nodes advertise")}
+	if len(f.problems) == 0 {
+		f.problems = check.Errors(podvalidation.Devices(field.NewPath("spec", "resources"), f.spec.Resources, f.Kinds[podspec.ClaimTemplateGVK]))
 	}
 	for resource, o := range r.Observed {
 		if name, ok := strings.CutPrefix(resource, names.JobPrefix); ok {
@@ -129,41 +126,22 @@ func (f *facts) referenced(job string) bool {
 
 // job as observed.
 func job(o compose.Object) runs.Job {
-	m := o.Map()
+	m, kube := o.Map(), jobpod.Observe(o)
 	kind, of, _ := strings.Cut(compose.Text(m, "metadata", "annotations", names.AnnotationReason), "/")
 	j := runs.Job{
 		ID:        compose.Text(m, "metadata", "labels", names.LabelRun),
 		Kind:      runs.Kind(kind),
 		Of:        runs.Kind(of),
 		Revision:  compose.Text(m, "metadata", "annotations", names.AnnotationRevision),
-		Created:   moment(compose.Text(m, "metadata", "creationTimestamp")),
-		Deleting:  compose.Text(m, "metadata", "deletionTimestamp") != "",
-		Suspended: compose.Map(m, "spec")["suspend"] == true,
+		Created:   kube.Created,
+		Deleting:  kube.Deleting,
+		Suspended: kube.Suspended,
+		Complete:  kube.Complete, Failed: kube.Failed, Reason: kube.Reason, Message: kube.Message,
 	}
 	if n, err := strconv.ParseInt(j.ID, 10, 32); err == nil && j.Kind == runs.Stream && n > 0 {
 		j.Start = int32(n)
 	}
-	// The first two say how it will end, and stay: a pod on a node that is gone keeps Kubernetes from the others.
-	for _, t := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget, batchv1.JobComplete, batchv1.JobFailed} {
-		c := compose.Condition(m, string(t))
-		if c["status"] != "True" {
-			continue
-		}
-		j.Reason, j.Message = compose.Text(c, "reason"), compose.Text(c, "message")
-		complete := t == batchv1.JobComplete || t == batchv1.JobSuccessCriteriaMet
-		j.Complete, j.Failed = j.Complete || complete, j.Failed || !complete
-	}
 	return j
-}
-
-// moment of a text, or nil.
-func moment(text string) *time.Time {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return nil
-	}
-	at = at.UTC()
-	return &at
 }
 
 // accepted reports whether the spec can be carried out.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/pipeline/names"
 )
 
@@ -26,7 +27,7 @@ type event struct {
 func events(stream bool) []event {
 	some := func(w *world, r *rand.Rand) string {
 		var all []string
-		for resource := range w.composed {
+		for resource := range w.Composed {
 			if name, ok := strings.CutPrefix(resource, names.JobPrefix); ok {
 				all = append(all, name)
 			}
@@ -61,13 +62,13 @@ func events(stream bool) []event {
 		{name: "a Job is deleted", happen: func(w *world, r *rand.Rand) {
 			w.settle() // One that nobody has seen yet is made again.
 			if name := some(w, r); name != "" {
-				delete(w.composed, jobResource(name))
+				delete(w.Composed, jobResource(name))
 				delete(w.reports, name)
 			}
 		}},
 		{name: "the status is lost", loses: true, happen: func(w *world, _ *rand.Rand) { w.status = nil }},
-		{name: "the Service is lost", loses: true, happen: func(w *world, _ *rand.Rand) { delete(w.composed, names.Service) }},
-		{name: "the provider is new", happen: func(w *world, _ *rand.Rand) { delete(w.composed, names.History) }},
+		{name: "the Service is lost", loses: true, happen: func(w *world, _ *rand.Rand) { delete(w.Composed, names.Service) }},
+		{name: "the provider is new", happen: func(w *world, _ *rand.Rand) { delete(w.Composed, names.History) }},
 		{name: "an edit", happen: func(w *world, r *rand.Rand) {
 			w.edit(fmt.Sprintf("{args: [features, '%d'], concurrency: %s, deadline: null}", r.IntN(3), []string{"Forbid", "Allow", "Replace"}[r.IntN(3)]))
 		}},
@@ -129,8 +130,8 @@ func randomHistory(t *testing.T, r *rand.Rand, spec string) {
 		lost = e.loses
 		before := map[string]string{}
 		for _, name := range w.jobs() {
-			if o := w.composed[jobResource(name)]; o != nil {
-				before[name] = encoded(o.Map())
+			if o := w.Composed[jobResource(name)]; o != nil {
+				before[name] = composetest.Encoded(o.Map())
 			}
 		}
 		all := w.jobs()
@@ -140,7 +141,7 @@ func randomHistory(t *testing.T, r *rand.Rand, spec string) {
 			w.settle() // One copy is written again before the other can be lost.
 		}
 		for _, name := range w.jobs() {
-			if o := w.composed[jobResource(name)]; o != nil && before[name] != "" && encoded(o.Map()) != before[name] {
+			if o := w.Composed[jobResource(name)]; o != nil && before[name] != "" && composetest.Encoded(o.Map()) != before[name] {
 				t.Fatalf("%v: Job %s was changed", told, name)
 			}
 			if slices.Contains(all, name) {
@@ -173,7 +174,7 @@ func randomHistory(t *testing.T, r *rand.Rand, spec string) {
 // finished Jobs, whose pods have ended.
 func finished(w *world) (all []string) {
 	for _, name := range w.jobs() {
-		if compose.List(w.job(name).Map(), "status", "conditions") != nil && w.ending[jobResource(name)] == nil {
+		if compose.List(w.job(name).Map(), "status", "conditions") != nil && w.Ending[jobResource(name)] == nil {
 			all = append(all, name)
 		}
 	}

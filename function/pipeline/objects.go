@@ -121,7 +121,7 @@ func (p *pass) schedules() bool {
 	if o == nil {
 		return false
 	}
-	if last := moment(compose.TextOf(o, "status", "lastScheduleTime")); last != nil && p.Now.Before(last.Add(soon)) {
+	if last := jobpod.Moment(compose.TextOf(o, "status", "lastScheduleTime")); last != nil && p.Now.Before(last.Add(soon)) {
 		return true
 	}
 	return compose.TextOf(o, "metadata", "annotations", names.AnnotationRevision) != p.revision

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/runner"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/pipeline/names"
 )
 
@@ -44,7 +45,7 @@ func TestObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.spec)
 			w.settle()
-			if diff := cmp.Diff(tc.want, compose.SortedKeys(w.composed)); diff != "" {
+			if diff := cmp.Diff(tc.want, compose.SortedKeys(w.Composed)); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -58,7 +59,7 @@ func TestSchedule(t *testing.T) {
 	if w.phase() != v1alpha1.PipelineWaiting || compose.Text(w.status, "nextRun") != "2026-11-21T02:00:00Z" {
 		t.Errorf("phase %s, next run %s", w.phase(), compose.Text(w.status, "nextRun"))
 	}
-	c := w.composed[names.CronJob].Map()
+	c := w.Composed[names.CronJob].Map()
 	want := map[string]any{
 		"schedule": "0 3 * * *", "timeZone": "Europe/Berlin", "concurrencyPolicy": "Replace", "suspend": false, "startingDeadlineSeconds": 3600.0,
 		"successfulJobsHistoryLimit": 10.0, "failedJobsHistoryLimit": 10.0,
@@ -72,7 +73,7 @@ func TestSchedule(t *testing.T) {
 	if fmt.Sprint(job["activeDeadlineSeconds"], job["ttlSecondsAfterFinished"]) != "21600 604800" {
 		t.Errorf("deadline %v, kept for %v", job["activeDeadlineSeconds"], job["ttlSecondsAfterFinished"])
 	}
-	_, container, plan := template(t, w.composed[names.CronJob], "spec", "jobTemplate")
+	_, container, plan := template(t, w.Composed[names.CronJob], "spec", "jobTemplate")
 	if plan.Run != "" || plan.Retry.Attempts != 3 || plan.Roles[0].Main.Args != true {
 		t.Errorf("plan %+v", plan)
 	}
@@ -99,7 +100,7 @@ func TestSchedule(t *testing.T) {
 	}
 	w.edit(`{suspend: true}`)
 	w.settle()
-	if w.phase() != v1alpha1.PipelineSuspended || compose.Field(w.composed[names.CronJob].Map(), "spec", "suspend") != true || compose.Text(w.status, "nextRun") != "" {
+	if w.phase() != v1alpha1.PipelineSuspended || compose.Field(w.Composed[names.CronJob].Map(), "spec", "suspend") != true || compose.Text(w.status, "nextRun") != "" {
 		t.Errorf("phase %s, next %s", w.phase(), compose.Text(w.status, "nextRun"))
 	}
 }
@@ -177,13 +178,13 @@ func TestAnotherRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, byIDSpec)
 			w.settle()
-			before := encoded(w.composed[jobResource("daily-run-a")].Map())
+			before := composetest.Encoded(w.Composed[jobResource("daily-run-a")].Map())
 			w.edit(`{concurrency: ` + tc.concurrency + `, run: {id: b, args: [features, --day=2]}, image: registry.example.org/features:2}`)
 			w.settle()
 			if diff := cmp.Diff(tc.want, w.jobs()); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
-			if o := w.composed[jobResource("daily-run-a")]; o != nil && encoded(o.Map()) != before {
+			if o := w.Composed[jobResource("daily-run-a")]; o != nil && composetest.Encoded(o.Map()) != before {
 				t.Error("a run that has begun was changed by the edit")
 			}
 			if tc.concurrency == "Replace" {
@@ -196,7 +197,7 @@ func TestAnotherRun(t *testing.T) {
 			if diff := cmp.Diff(tc.after, w.jobs()); diff != "" {
 				t.Errorf("%s: afterwards: -want, +got:\n%s", tc.reason, diff)
 			}
-			_, container, plan := template(t, w.composed[jobResource("daily-run-b")])
+			_, container, plan := template(t, w.Composed[jobResource("daily-run-b")])
 			if got := fmt.Sprintln(container["image"], container["args"]); got != "registry.example.org/features:2 [features --day=2]\n" || plan.Run != "b" {
 				t.Errorf("the next run has %s, id %s", got, plan.Run)
 			}
@@ -213,7 +214,7 @@ func TestAnotherRun(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	limit := func(w *world, job string) string {
-		_, container, _ := template(t, w.composed[jobResource(job)])
+		_, container, _ := template(t, w.Composed[jobResource(job)])
 		return compose.Text(container, "resources", "limits", "memory")
 	}
 	fail := func(w *world, job, report string) {
@@ -228,8 +229,8 @@ func TestMemory(t *testing.T) {
 		if w.condition(v1alpha1.TypeAccepted) != "True/Valid" {
 			t.Fatalf("%s: %s", w.condition(v1alpha1.TypeAccepted), w.message(v1alpha1.TypeAccepted))
 		}
-		rules := compose.List(w.composed[jobResource("daily-run-a")].Map(), "spec", "podFailurePolicy", "rules")
-		if got := encoded(rules[len(rules)-1]); !strings.Contains(got, "137") || !strings.Contains(got, "FailJob") {
+		rules := compose.List(w.Composed[jobResource("daily-run-a")].Map(), "spec", "podFailurePolicy", "rules")
+		if got := composetest.Encoded(rules[len(rules)-1]); !strings.Contains(got, "137") || !strings.Contains(got, "FailJob") {
 			t.Errorf("a container that is killed must end the Job: %s", got)
 		}
 		fail(w, "daily-run-a", failedMemory)
@@ -268,7 +269,7 @@ func TestMemory(t *testing.T) {
 		if diff := cmp.Diff([]string{"daily-29393400-m1"}, w.jobs()); diff != "" {
 			t.Fatalf("a scheduled run begins again with more memory: -want, +got:\n%s", diff)
 		}
-		_, _, plan := template(t, w.composed[jobResource("daily-29393400-m1")])
+		_, _, plan := template(t, w.Composed[jobResource("daily-29393400-m1")])
 		if plan.Run != "" || limit(w, "daily-29393400-m1") != "512Mi" {
 			t.Errorf("its companion reads the time from the name: %+v", plan)
 		}
@@ -330,12 +331,12 @@ func TestStream(t *testing.T) {
 	}
 	w.edit(`{args: [features, --correct]}`)
 	w.settle()
-	if w.composed[jobResource("daily-s3")] == nil {
+	if w.Composed[jobResource("daily-s3")] == nil {
 		t.Fatalf("a correction starts it again: %v", w.jobs())
 	}
-	delete(w.composed, jobResource("daily-s3"))
+	delete(w.Composed, jobResource("daily-s3"))
 	w.settle()
-	if w.composed[jobResource("daily-s4")] == nil {
+	if w.Composed[jobResource("daily-s4")] == nil {
 		t.Errorf("a stream whose Job was deleted starts again: %v", w.jobs())
 	}
 	w.edit(`{suspend: true}`)
@@ -347,7 +348,7 @@ func TestStream(t *testing.T) {
 	w.settle()
 	w.edit(`{suspend: false}`)
 	w.settle()
-	if w.composed[jobResource("daily-s5")] == nil {
+	if w.Composed[jobResource("daily-s5")] == nil {
 		t.Errorf("it goes on: %v", w.jobs())
 	}
 }
@@ -356,8 +357,8 @@ func TestStream(t *testing.T) {
 func TestReferencesLost(t *testing.T) {
 	w := newWorld(t, byIDSpec)
 	w.settle()
-	w.lost = w.composed
-	w.composed = map[string]compose.Object{}
+	w.Lost = w.Composed
+	w.Composed = map[string]compose.Object{}
 	w.settle()
 	if diff := cmp.Diff([]string{"daily-run-a"}, w.jobs()); diff != "" || w.condition(v1alpha1.TypeSucceeded) != "Unknown/NotFinished" {
 		t.Errorf("%s: -want, +got:\n%s", w.condition(v1alpha1.TypeSucceeded), diff)
@@ -369,7 +370,7 @@ func TestConfig(t *testing.T) {
 	w.edit(`{config: {a: "1"}}`)
 	w.settle()
 	configs := func() (all []string) {
-		for _, resource := range compose.SortedKeys(w.composed) {
+		for _, resource := range compose.SortedKeys(w.Composed) {
 			if strings.HasPrefix(resource, names.ConfigPrefix) {
 				all = append(all, resource)
 			}
@@ -398,14 +399,14 @@ func TestScheduledConfig(t *testing.T) {
 	w.report("daily-1", `{phase: Succeeded}`)
 	w.settle()
 	configs := func() int {
-		return len(slices.DeleteFunc(compose.SortedKeys(w.composed), func(name string) bool { return !strings.HasPrefix(name, names.ConfigPrefix) }))
+		return len(slices.DeleteFunc(compose.SortedKeys(w.Composed), func(name string) bool { return !strings.HasPrefix(name, names.ConfigPrefix) }))
 	}
 	w.edit(`{config: {a: "2"}}`)
 	w.pass(false)
 	if n := configs(); n != 2 {
 		t.Errorf("the CronJob still has the files of before, and there are %d", n)
 	}
-	w.composed[names.CronJob] = with(w.composed[names.CronJob], parse(t, `{status: {lastScheduleTime: "`+w.now.Format(time.RFC3339)+`"}}`))
+	w.Composed[names.CronJob] = composetest.With(w.Composed[names.CronJob], composetest.Parse(t, `{status: {lastScheduleTime: "`+w.now.Format(time.RFC3339)+`"}}`))
 	w.settle()
 	if n := configs(); n != 2 {
 		t.Errorf("a Job that was made at this moment may have the files of before, and there are %d", n)
@@ -422,7 +423,7 @@ func TestEndIsSeen(t *testing.T) {
 	w := newWorld(t, cronSpec)
 	w.edit(`{keepFinishedFor: 0s}`)
 	w.settle()
-	if n := compose.NumberOf(w.composed[names.CronJob], 0, "spec", "jobTemplate", "spec", "ttlSecondsAfterFinished"); n != 60 {
+	if n := compose.NumberOf(w.Composed[names.CronJob], 0, "spec", "jobTemplate", "spec", "ttlSecondsAfterFinished"); n != 60 {
 		t.Errorf("it stays for %d s", n)
 	}
 }
@@ -431,11 +432,11 @@ func TestSpark(t *testing.T) {
 	w := newWorld(t, sparkSpec)
 	w.edit(`{resources: {cpu: "2", memory: 4Gi}}`)
 	w.settle()
-	o := w.composed[jobResource("daily-run-a")]
+	o := w.Composed[jobResource("daily-run-a")]
 	if o == nil {
 		t.Fatalf("%s: %s", w.condition(v1alpha1.TypeAccepted), w.message(v1alpha1.TypeAccepted))
 	}
-	if got := fmt.Sprintf("%v %v %s", compose.Field(o.Map(), "spec", "completions"), compose.Field(o.Map(), "spec", "completionMode"), encoded(compose.Field(o.Map(), "spec", "successPolicy"))); got != `5 Indexed {"rules":[{"succeededIndexes":"0"}]}` {
+	if got := fmt.Sprintf("%v %v %s", compose.Field(o.Map(), "spec", "completions"), compose.Field(o.Map(), "spec", "completionMode"), composetest.Encoded(compose.Field(o.Map(), "spec", "successPolicy"))); got != `5 Indexed {"rules":[{"succeededIndexes":"0"}]}` {
 		t.Errorf("the Job has %s", got)
 	}
 	pod, container, plan := template(t, o)
@@ -482,13 +483,13 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.spec)
 			w.settle()
-			before := encoded(w.composed)
+			before := composetest.Encoded(w.Composed)
 			w.edit(tc.edit)
 			w.settle()
 			if w.condition(v1alpha1.TypeAccepted) != "False/InvalidSpec" || !strings.Contains(w.message(v1alpha1.TypeAccepted), tc.field) || !strings.Contains(w.message(v1alpha1.TypeAccepted), tc.says) {
 				t.Errorf("%s: %s: %s", tc.reason, w.condition(v1alpha1.TypeAccepted), w.message(v1alpha1.TypeAccepted))
 			}
-			if encoded(w.composed) != before {
+			if composetest.Encoded(w.Composed) != before {
 				t.Error("a spec that is not accepted changes what there is")
 			}
 		})

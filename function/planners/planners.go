@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/function/experiment"
 	"github.com/capstan-dev/capstan/function/pipeline"
 	pipelinenames "github.com/capstan-dev/capstan/function/pipeline/names"
+	"github.com/capstan-dev/capstan/function/podspec"
 	"github.com/capstan-dev/capstan/function/preview"
 	"github.com/capstan-dev/capstan/function/release"
 	"github.com/capstan-dev/capstan/function/training"
@@ -48,7 +49,7 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 			"modelalias":     registryv1alpha1.ModelAliasGroupVersionKind,
 			"httproute":      algorithm.RouteGVK,
 			"grpcroute":      algorithm.GRPCRouteGVK,
-			"claimtemplate":  algorithm.ClaimTemplateGVK,
+			"claimtemplate":  podspec.ClaimTemplateGVK,
 			"servicemonitor": algorithm.ServiceMonitorGVK,
 			"prometheusrule": algorithm.PrometheusRuleGVK,
 		}},
@@ -64,12 +65,12 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 			"run":           observev1alpha1.RunGroupVersionKind,
 			"modelversion":  registryv1alpha1.ModelVersionGroupVersionKind,
 			"modelalias":    registryv1alpha1.ModelAliasGroupVersionKind,
-			"claimtemplate": training.ClaimTemplateGVK,
+			"claimtemplate": podspec.ClaimTemplateGVK,
 		}},
 		apisv1alpha1.PipelineGroupVersionKind.GroupKind(): {Plan: pipeline.Plan, Remembers: pipelinenames.Service, Optional: map[string]schema.GroupVersionKind{
 			"flinkjob":      observev1alpha1.FlinkJobGroupVersionKind,
 			"jobhistory":    observev1alpha1.JobHistoryGroupVersionKind,
-			"claimtemplate": pipeline.ClaimTemplateGVK,
+			"claimtemplate": podspec.ClaimTemplateGVK,
 		}},
 	}
 }

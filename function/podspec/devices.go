@@ -12,6 +12,9 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
+// ClaimTemplateGVK is the kind of the claims of devices, which not every cluster serves: Kubernetes has it since 1.34.
+var ClaimTemplateGVK = resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate")
+
 // DevicesClaim is the name of the claim within the pod, and of its one request.
 const DevicesClaim = "devices"
 

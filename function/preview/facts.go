@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,21 +23,15 @@ import (
 
 // Prefixes of the names that objects are required under: originals, and what is left of a Preview whose time is up.
 const (
-	basePrefix = "base-"
-	restPrefix = "rest-"
+	basePrefix     = "base-"
+	leftoverPrefix = "rest-"
 )
 
 // suffixDatabase follows the name of the Preview in the name of its Database.
 const suffixDatabase = "-db"
 
 // theDefinition of Previews.
-var theDefinition = sync.OnceValue(func() *definition.Definition {
-	d, err := definition.Read(apis.Preview)
-	if err != nil {
-		panic(err) // It is part of the program.
-	}
-	return d
-})
+var theDefinition = definition.Once(apis.Preview)
 
 // facts are everything that a plan is made of: the request, decoded once. Nothing changes them after gather.
 type facts struct {
@@ -91,8 +84,8 @@ func gather(r compose.Request) (*facts, error) {
 	return f, nil
 }
 
-// asked are the copies that the spec asks for. The Database is first, because the Algorithm uses it.
-func (f *facts) asked() []copyOf {
+// requested are the copies that the spec asks for. The Database is first, because the Algorithm uses it.
+func (f *facts) requested() []copyOf {
 	var cs []copyOf
 	if d := f.spec.Database; d != nil {
 		cs = append(cs, copyOf{Database, v1alpha1.DatabaseGroupVersionKind, f.name + suffixDatabase, d.Of})
@@ -135,7 +128,7 @@ func (f *facts) judge(c copyOf) verdict {
 	}
 	base := compose.Map(o.Map(), "spec")
 	if c.resource == Database {
-		if why := f.uncopied(base); why != "" {
+		if why := f.whyNotCopied(base); why != "" {
 			return verdict{reason: v1alpha1.ReasonBaseUnusable, message: field + ": " + why}
 		}
 		mask, unusable := f.mask()
@@ -147,8 +140,8 @@ func (f *facts) judge(c copyOf) verdict {
 	return verdict{allowed: true, base: base}
 }
 
-// uncopied says why the data of a Database cannot be copied, or is empty.
-func (f *facts) uncopied(base map[string]any) string {
+// whyNotCopied says why the data of a Database cannot be copied, or is empty.
+func (f *facts) whyNotCopied(base map[string]any) string {
 	backup := compose.Map(base, "backup")
 	switch {
 	case f.spec.Database.Data == v1alpha1.PreviewEmpty:

@@ -23,21 +23,21 @@ type life struct {
 	// expired reports that the time is up. It stays so for the same deadline, also when a clock goes back.
 	expired bool
 
-	// rests reports that something of the Preview still exists, although its time is or was up.
-	rests bool
+	// removing reports that something of the Preview still exists, although its time is or was up.
+	removing bool
 }
 
-// over reports whether nothing is composed. A Preview that is extended after its time was up begins only when the rest of it is gone: its
+// isOver reports whether nothing is composed. A Preview that is extended after its time was up begins only when the rest of it is gone: its
 // data must not be taken for what is copied again.
-func (l life) over() bool { return l.expired || l.rests }
+func (l life) isOver() bool { return l.expired || l.removing }
 
-// lives returns how long a Preview lives.
-func (f *facts) lives() life {
+// lifetime returns how long a Preview lives.
+func (f *facts) lifetime() life {
 	l := life{until: f.deadline()}
 	same := f.before.ExpiresAt != nil && f.before.ExpiresAt.Time.Equal(l.until)
 	l.expired = !f.Now.Before(l.until) || f.before.ExpiredAt != nil && same
 	if l.expired || f.before.Phase == v1alpha1.PreviewExpiring {
-		l.rests = len(f.Observed) > 0 || f.rest()
+		l.removing = len(f.Observed) > 0 || f.hasLeftovers()
 	}
 	return l
 }
@@ -53,13 +53,13 @@ func (f *facts) deadline() time.Time {
 	case f.spec.TTL != nil:
 		return f.created.Add(f.spec.TTL.Duration)
 	default:
-		return f.usual()
+		return f.usualDeadline()
 	}
 }
 
-// usual deadline of a Preview that says nothing. It follows from the platform's limit, whose later changes neither end a Preview early nor
+// usualDeadline of a Preview that says nothing. It follows from the platform's limit, whose later changes neither end a Preview early nor
 // make one again that has expired.
-func (f *facts) usual() time.Time {
+func (f *facts) usualDeadline() time.Time {
 	until, most := f.created.Add(min(usualTTL, f.longest())), f.created.Add(usualTTL)
 	was := f.before.ExpiresAt
 	if was != nil && (f.before.ExpiredAt != nil || was.After(until) && !was.After(most)) {
@@ -93,21 +93,21 @@ func (f *facts) tooLong() []check.Problem {
 	}
 }
 
-// looksForRest reports whether it has to be found out what is left of a Preview whose time is or was up. That depends on what is written
+// seeksLeftovers reports whether it has to be found out what is left of a Preview whose time is or was up. That depends on what is written
 // and on the time only, because Crossplane asks until the same is required twice.
-func (p *pass) looksForRest() bool {
+func (p *pass) seeksLeftovers() bool {
 	return p.expired && p.before.Phase != v1alpha1.PreviewExpired || !p.expired && p.before.Phase == v1alpha1.PreviewExpiring
 }
 
-// rest reports whether something of a Preview whose time is or was up still exists, as far as was looked for. Before the first look it
+// hasLeftovers reports whether something of a Preview whose time is or was up still exists, as far as was looked for. Before the first look it
 // may.
-func (f *facts) rest() bool {
+func (f *facts) hasLeftovers() bool {
 	if f.before.Phase == v1alpha1.PreviewExpired {
 		return false
 	}
-	for _, c := range f.asked() {
-		o := f.Required[restPrefix+c.resource]
-		if !f.Sought[restPrefix+c.resource] || o != nil && compose.PreviewOf(o.Map()) == f.name {
+	for _, c := range f.requested() {
+		o := f.Required[leftoverPrefix+c.resource]
+		if !f.Sought[leftoverPrefix+c.resource] || o != nil && compose.PreviewOf(o.Map()) == f.name {
 			return true
 		}
 	}

@@ -46,10 +46,10 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{facts: f, life: f.lives()}
+	p := &pass{facts: f, life: f.lifetime()}
 	d := compose.NewDraft(r, func(live compose.Object) bool { return live != nil && ready(live) })
 	switch {
-	case p.over():
+	case p.isOver():
 		// What is in no draft is removed. Only what Crossplane itself composed for this Preview can be observed here.
 	case len(p.problems) > 0:
 		d.KeepRest()
@@ -71,7 +71,7 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 
 // compose the copies. One whose original is gone, or no longer allows it, stays as it is until the time is up.
 func (p *pass) compose(d *compose.Draft) []copied {
-	asked := p.asked()
+	asked := p.requested()
 	copies := make([]copied, 0, len(asked))
 	for _, c := range asked {
 		made := copied{copyOf: c, verdict: p.judge(c)}
@@ -98,7 +98,7 @@ func (p *pass) compose(d *compose.Draft) []copied {
 
 // ready while every copy is.
 func (p *pass) ready() bool {
-	if p.over() || len(p.problems) > 0 {
+	if p.isOver() || len(p.problems) > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(p.copies, func(c copied) bool { return !c.ready })
@@ -124,15 +124,15 @@ func sameJSON(a, b any) bool {
 // requires the originals while the Preview lives, and what it was made of until that is gone.
 func (p *pass) requires() map[string]compose.Requirement {
 	requires := map[string]compose.Requirement{}
-	for _, c := range p.asked() {
+	for _, c := range p.requested() {
 		switch {
-		case p.looksForRest():
-			requires[restPrefix+c.resource] = compose.Requirement{Kind: c.kind, Namespace: p.namespace, Name: c.name}
+		case p.seeksLeftovers():
+			requires[leftoverPrefix+c.resource] = compose.Requirement{Kind: c.kind, Namespace: p.namespace, Name: c.name}
 		case !p.expired && len(p.problems) == 0:
 			requires[basePrefix+c.resource] = compose.Requirement{Kind: c.kind, Namespace: p.namespace, Name: c.of}
 		}
 	}
-	if !p.expired && !p.looksForRest() && len(p.problems) == 0 {
+	if !p.expired && !p.seeksLeftovers() && len(p.problems) == 0 {
 		for required, name := range p.masks() {
 			requires[required] = compose.Requirement{Kind: configMap, Namespace: p.namespace, Name: name}
 		}
@@ -146,7 +146,7 @@ func (p *pass) ttl(d *compose.Draft) time.Duration {
 	switch {
 	case p.phase() == v1alpha1.PreviewExpired:
 		return pace.TTL(p.Now)
-	case p.over():
+	case p.isOver():
 		pace = compose.Expecting
 	case !p.ready():
 		pace = compose.Waiting

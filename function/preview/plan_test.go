@@ -18,6 +18,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 // TestLife of a Preview: its Database first, then its Algorithm, until the time is up, and the record after it.
@@ -107,12 +108,12 @@ func TestEdited(t *testing.T) {
 	if w.plan.Ready {
 		t.Error("the pass that edits the copy should not report it ready")
 	}
-	w.composed[Algorithm] = with(w.composed[Algorithm], `{status: {conditions: [{type: Ready, status: "True", observedGeneration: 1}]}}`)
+	w.composed[Algorithm] = composetest.With(w.composed[Algorithm], composetest.Parse(t, `{status: {conditions: [{type: Ready, status: "True", observedGeneration: 1}]}}`))
 	w.settle()
 	if w.plan.Ready || w.phase() != v1alpha1.PreviewStarting {
 		t.Errorf("nor is one whose condition is about an earlier spec, got phase %s", w.phase())
 	}
-	w.composed[Algorithm] = with(w.composed[Algorithm], `{status: {conditions: [{type: Ready, status: "True", observedGeneration: 2}, {type: Updated, status: "False"}]}}`)
+	w.composed[Algorithm] = composetest.With(w.composed[Algorithm], composetest.Parse(t, `{status: {conditions: [{type: Ready, status: "True", observedGeneration: 2}, {type: Updated, status: "False"}]}}`))
 	w.settle()
 	if w.plan.Ready {
 		t.Error("nor one whose revision of before serves")
@@ -165,7 +166,7 @@ func TestConditions(t *testing.T) {
 		},
 		"OfAPreview": {
 			"A copy is no original.", func(w *world) {
-				w.originals["Database/orders-db"] = with(w.originals["Database/orders-db"], `{metadata: {ownerReferences: [{apiVersion: capstan.dev/v1alpha1, kind: Preview, name: other, controller: true}]}}`)
+				w.originals["Database/orders-db"] = composetest.With(w.originals["Database/orders-db"], composetest.Parse(t, `{metadata: {ownerReferences: [{apiVersion: capstan.dev/v1alpha1, kind: Preview, name: other, controller: true}]}}`))
 			},
 			"BaseAllowed", `False BaseUnusable Preview other`, false,
 		},
@@ -184,7 +185,7 @@ func TestConditions(t *testing.T) {
 		"CopyFails": {
 			"What the copy says is said here.", func(w *world) {
 				w.settle()
-				w.composed[Database] = with(w.composed[Database], `{status: {conditions: [{type: Accepted, status: "True"}, {type: Available, status: "False", reason: RestoreFailed, message: no room}]}}`)
+				w.composed[Database] = composetest.With(w.composed[Database], composetest.Parse(t, `{status: {conditions: [{type: Accepted, status: "True"}, {type: Available, status: "False", reason: RestoreFailed, message: no room}]}}`))
 			},
 			"PreviewReady", `False CopyNotReady Database pr-1-db is not ready: Available is False (RestoreFailed): no room`, true,
 		},
@@ -338,7 +339,7 @@ func TestCopies(t *testing.T) {
 				if o := w.composed[resource]; o != nil {
 					got = compose.Map(o.Map(), "spec")
 				}
-				if diff := cmp.Diff(parse(t, want), got); diff != "" {
+				if diff := cmp.Diff(composetest.Parse(t, want), got); diff != "" {
 					t.Errorf("%s %s: -want, +got:\n%s", tc.reason, resource, diff)
 				}
 			}

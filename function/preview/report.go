@@ -22,7 +22,7 @@ import (
 // phase in one word.
 func (p *pass) phase() v1alpha1.PreviewPhase {
 	switch {
-	case p.rests:
+	case p.removing:
 		return v1alpha1.PreviewExpiring
 	case p.expired:
 		return v1alpha1.PreviewExpired
@@ -32,7 +32,7 @@ func (p *pass) phase() v1alpha1.PreviewPhase {
 		}
 		return v1alpha1.PreviewPending
 	case p.ready():
-		if p.asleep() {
+		if p.isAsleep() {
 			return v1alpha1.PreviewAsleep
 		}
 		return v1alpha1.PreviewReady
@@ -45,8 +45,8 @@ func (p *pass) phase() v1alpha1.PreviewPhase {
 	return v1alpha1.PreviewStarting
 }
 
-// asleep reports whether the Algorithm has no replica until the next request.
-func (p *pass) asleep() bool {
+// isAsleep reports whether the Algorithm has no replica until the next request.
+func (p *pass) isAsleep() bool {
 	o := p.Observed[Algorithm]
 	return o != nil && compose.IsTrue(o.Map(), v1alpha1.TypeAsleep)
 }
@@ -54,7 +54,7 @@ func (p *pass) asleep() bool {
 // status is complete: Crossplane removes what is left out. What a Preview was stays when its time is up.
 func (p *pass) status(d *compose.Draft) v1alpha1.PreviewStatus {
 	st := v1alpha1.PreviewStatus{Phase: p.phase(), ExpiresAt: &metav1.Time{Time: p.until}, Withheld: d.Withheld()}
-	if p.over() {
+	if p.isOver() {
 		// It is about this deadline: for a later one the Preview has not expired.
 		if p.expired {
 			st.ExpiredAt = p.before.ExpiredAt
@@ -110,7 +110,7 @@ func (p *pass) state(c copied) v1alpha1.PreviewCopyState {
 		return v1alpha1.CopyWaiting
 	case !c.ready:
 		return v1alpha1.CopyStarting
-	case c.resource == Algorithm && p.asleep():
+	case c.resource == Algorithm && p.isAsleep():
 		return v1alpha1.CopyAsleep
 	default:
 		return v1alpha1.CopyReady
@@ -144,7 +144,7 @@ func (p *pass) conditions(d *compose.Draft) []xpv2.Condition {
 func (p *pass) baseAllowed() xpv2.Condition {
 	const t = v1alpha1.TypeBaseAllowed
 	switch {
-	case p.over():
+	case p.isOver():
 		return compose.Unknown(t, v1alpha1.ReasonNotNeeded, "the time of the Preview is up, and originals are not read")
 	case len(p.problems) > 0:
 		return compose.Unknown(t, v1alpha1.ReasonNotNeeded, "originals are not read until the spec is accepted")
@@ -182,14 +182,14 @@ func (p *pass) kept(resource string) string {
 func (p *pass) previewReady() xpv2.Condition {
 	const t = v1alpha1.TypePreviewReady
 	switch {
-	case p.over():
+	case p.isOver():
 		return compose.False(t, v1alpha1.ReasonTimeUp, "the time of the Preview is up: to make it again, raise spec.ttl or set a later spec.expiresAt")
 	case len(p.problems) > 0:
 		if before := compose.Unchanged(p.Composite.Map(), t); len(before) > 0 && len(p.Observed) > 0 {
 			return before[0]
 		}
 		return compose.False(t, v1alpha1.ReasonNothingMade, "nothing is made until the spec is accepted: see the condition Accepted")
-	case p.ready() && p.asleep():
+	case p.ready() && p.isAsleep():
 		return compose.True(t, v1alpha1.ReasonCopiesAsleep, "every copy is ready, and the Algorithm sleeps until the next request")
 	case p.ready():
 		return compose.True(t, v1alpha1.ReasonCopiesReady, "every copy is ready")
@@ -203,7 +203,7 @@ func (p *pass) previewReady() xpv2.Condition {
 		case o == nil:
 			return compose.False(t, v1alpha1.ReasonCopyNotReady, fmt.Sprintf("%s %s is being created", c.kind.Kind, c.name))
 		default:
-			return compose.False(t, v1alpha1.ReasonCopyNotReady, fmt.Sprintf("%s %s is not ready%s", c.kind.Kind, c.name, why(o)))
+			return compose.False(t, v1alpha1.ReasonCopyNotReady, fmt.Sprintf("%s %s is not ready%s", c.kind.Kind, c.name, causeOf(o)))
 		}
 	}
 	return compose.False(t, v1alpha1.ReasonCopyNotReady, "copies are being created")
@@ -212,8 +212,8 @@ func (p *pass) previewReady() xpv2.Condition {
 // causes are conditions of an Algorithm and a Database that say why it is not ready, the first cause first.
 var causes = []xpv2.ConditionType{v1alpha1.TypeAccepted, v1alpha1.TypeComposed, v1alpha1.TypePodsHealthy, v1alpha1.TypeRouteAccepted, v1alpha1.TypeAvailable}
 
-// why a copy is not ready, by its first condition that is False.
-func why(o compose.Object) string {
+// causeOf a copy that is not ready, by its first condition that is False.
+func causeOf(o compose.Object) string {
 	for _, t := range causes {
 		c := compose.Condition(o.Map(), string(t))
 		if compose.Text(c, "status") == string(corev1.ConditionFalse) {
@@ -228,11 +228,11 @@ func (p *pass) expiry() xpv2.Condition {
 	const t = v1alpha1.TypeExpired
 	at := p.until.UTC().Format(time.RFC3339)
 	switch {
-	case p.expired && p.rests:
+	case p.expired && p.removing:
 		return compose.True(t, v1alpha1.ReasonTimeUp, fmt.Sprintf("the time was up at %s, and the copies are being removed with their data", at))
 	case p.expired:
 		return compose.True(t, v1alpha1.ReasonTimeUp, fmt.Sprintf("the time was up at %s, and the copies do not exist any more. This object is the record: delete it when it is no longer needed", at))
-	case p.rests:
+	case p.removing:
 		return compose.False(t, v1alpha1.ReasonNotExpired, fmt.Sprintf("the Preview is extended to %s, and begins again when the former copies are removed", at))
 	default:
 		return compose.False(t, v1alpha1.ReasonNotExpired, fmt.Sprintf("the Preview lives until %s: raise spec.ttl or set a later spec.expiresAt to extend it", at))

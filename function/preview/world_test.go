@@ -3,14 +3,10 @@
 package preview
 
 import (
-	"encoding/json"
-	"maps"
-	"reflect"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -46,7 +42,7 @@ const (
 func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
 	w := &world{
-		t: tb, now: begin, spec: parse(tb, spec), server: composetest.NewServer(), originals: map[string]composetest.Object{},
+		t: tb, now: begin, spec: composetest.Parse(tb, spec), server: composetest.NewServer(), originals: map[string]composetest.Object{},
 		composed: map[string]compose.Object{}, ending: map[string]compose.Object{},
 	}
 	w.original("Algorithm", "shop", usualShop)
@@ -54,27 +50,18 @@ func newWorld(tb testing.TB, spec string) *world {
 	return w
 }
 
-func parse(tb testing.TB, text string) map[string]any {
-	tb.Helper()
-	var m map[string]any
-	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
-		tb.Fatal(err)
-	}
-	return m
-}
-
 // original that allows previews.
 func (w *world) original(kind, name, spec string) {
 	w.originals[kind+"/"+name] = composetest.Object{
 		"apiVersion": "capstan.dev/v1alpha1", "kind": kind,
 		"metadata": map[string]any{"name": name, "namespace": "payments", "annotations": map[string]any{v1alpha1.AnnotationPreviews: v1alpha1.PreviewsAllowed}},
-		"spec":     parse(w.t, spec),
+		"spec":     composetest.Parse(w.t, spec),
 	}
 }
 
 // edit the spec. A null removes a field.
 func (w *world) edit(text string) {
-	for k, v := range parse(w.t, text) {
+	for k, v := range composetest.Parse(w.t, text) {
 		if v == nil {
 			delete(w.spec, k)
 			continue
@@ -93,33 +80,14 @@ func (w *world) request() compose.Request {
 		xr["status"] = w.status
 	}
 	return compose.Request{
-		Now: w.now, Composite: xr, Observed: w.composed, Settings: w.settings, Sought: map[string]bool{}, Required: map[string]compose.Object{},
+		Now: w.now, Composite: xr, Observed: w.composed, Settings: w.settings,
 	}
 }
 
 // ask for a plan without carrying it out. Crossplane calls again until it has what is required.
 func (w *world) ask() *compose.Plan {
 	w.t.Helper()
-	r := w.request()
-	var required map[string]compose.Requirement
-	for range 5 {
-		p, err := Plan(r)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if reflect.DeepEqual(required, p.Requires) {
-			return p
-		}
-		required, r.Sought, r.Required = p.Requires, map[string]bool{}, map[string]compose.Object{}
-		for name, of := range required {
-			r.Sought[name] = true
-			if o := w.find(of); o != nil {
-				r.Required[name] = o
-			}
-		}
-	}
-	w.t.Fatal("what the function requires never stays the same, which Crossplane refuses")
-	return nil
+	return composetest.Ask(w.t, Plan, w.request(), w.find)
 }
 
 // find an object of the cluster.
@@ -156,39 +124,23 @@ func (w *world) pass() {
 	}
 	for resource, o := range next {
 		if w.composed[resource] == nil {
-			next[resource] = with(o, `{metadata: {ownerReferences: [{apiVersion: capstan.dev/v1alpha1, kind: Preview, name: pr-1, controller: true}]}}`)
+			next[resource] = composetest.With(o, composetest.Parse(w.t, `{metadata: {ownerReferences: [{apiVersion: capstan.dev/v1alpha1, kind: Preview, name: pr-1, controller: true}]}}`))
 		}
 	}
 	w.composed = next
-	st, err := compose.AsMap(w.plan.Status)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	conditions := []any{map[string]any{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[w.plan.Ready], "reason": map[bool]string{true: "Available", false: "Creating"}[w.plan.Ready]}}
-	for _, c := range w.plan.Conditions {
-		conditions = append(conditions, map[string]any{"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message})
-	}
-	st["conditions"] = conditions
-	w.status = st
+	w.status = composetest.Status(w.t, w.plan)
 }
 
 // settle passes until nothing changes.
 func (w *world) settle() {
 	w.t.Helper()
-	for range 10 {
-		before := encoded(w.t, []any{w.status, w.composed})
-		w.pass()
-		if encoded(w.t, []any{w.status, w.composed}) == before {
-			return
-		}
-	}
-	w.t.Fatal("passes never settle")
+	composetest.Settle(w.t, func() any { return []any{w.status, w.composed} }, w.pass)
 }
 
 // serve makes every copy ready.
 func (w *world) serve() {
 	for resource, o := range w.composed {
-		w.composed[resource] = with(o, `{status: {conditions: [{type: Ready, status: "True"}], endpoint: "http://pr-1.payments.svc"}}`)
+		w.composed[resource] = composetest.With(o, composetest.Parse(w.t, `{status: {conditions: [{type: Ready, status: "True"}], endpoint: "http://pr-1.payments.svc"}}`))
 	}
 }
 
@@ -200,35 +152,4 @@ func (w *world) phase() v1alpha1.PreviewPhase {
 // condition that the last plan has.
 func (w *world) condition(kind string) map[string]any {
 	return compose.Condition(map[string]any{"status": w.status}, kind)
-}
-
-// with other fields.
-func with(o compose.Object, fields string) composetest.Object {
-	var more map[string]any
-	if err := yaml.Unmarshal([]byte(fields), &more); err != nil {
-		panic(err)
-	}
-	return composetest.Object(joined(o.Map(), more))
-}
-
-func joined(a, b map[string]any) map[string]any {
-	out := maps.Clone(a)
-	for k, v := range b {
-		below, ok := v.(map[string]any)
-		before, was := out[k].(map[string]any)
-		if ok && was {
-			v = joined(before, below)
-		}
-		out[k] = v
-	}
-	return out
-}
-
-func encoded(tb testing.TB, v any) string {
-	tb.Helper()
-	raw, err := json.Marshal(v)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(raw)
 }

@@ -4,32 +4,24 @@ package training
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-dev/capstan/apis"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/definition"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/training/validation"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
 // theDefinition of Trainings.
-var theDefinition = sync.OnceValue(func() *definition.Definition {
-	d, err := definition.Read(apis.Training)
-	if err != nil {
-		panic(err) // It is part of the program.
-	}
-	return d
-})
+var theDefinition = definition.Once(apis.Training)
 
 // read the spec of a Training with all its defaults, and the revision of what reaches the pods. It reports all problems, so that one edit
 // can correct everything.
@@ -113,32 +105,10 @@ var usual = sync.OnceValue(func() map[string]any {
 	return values
 })
 
-// revisionOf a spec: the hash of what reaches the pods. By way of the type: fields that this version does not know, as during an upgrade,
-// make no revision, and neither does another way to write the same.
+// revisionOf a spec: the hash of what reaches the pods.
 func revisionOf(written v1alpha1.TrainingSpec) (string, error) {
 	s := *written.DeepCopy()
-	slices.SortFunc(s.Secrets, func(a, b v1alpha1.MountedSecret) int { return strings.Compare(a.Name, b.Name) })
-	if r := s.Resources; r != nil {
-		for _, q := range []*resource.Quantity{r.CPU, r.Memory, r.SharedMemory} {
-			if q != nil {
-				q.Add(resource.Quantity{}) // forgets how it was written
-			}
-		}
-	}
-	fields, err := compose.AsMap(s)
-	if err != nil {
-		return "", err //nolint:wrapcheck // The caller says what it was for.
-	}
-	for _, path := range managed {
-		unstructured.RemoveNestedField(fields, strings.Split(path, ".")...)
-	}
-	// Size, class and access mode of a claim do not reach the pods; that there is one does.
-	if checkpoint := compose.Map(fields, "checkpoint"); checkpoint["claim"] != nil {
-		checkpoint["claim"] = "own"
-	}
-	raw, err := json.Marshal(definition.Significant(fields, usual()))
-	if err != nil {
-		return "", err //nolint:wrapcheck // The same.
-	}
-	return compose.Hash(raw), nil
+	jobpod.Uniform(s.Secrets, s.Resources)
+	in := jobpod.PodInputs{Managed: managed, Usual: usual(), Claim: []string{"checkpoint", "claim"}}
+	return in.Revision(s) //nolint:wrapcheck // The caller says what it was for.
 }

@@ -8,23 +8,22 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/observed"
+	"github.com/capstan-dev/capstan/function/podspec"
+	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 	"github.com/capstan-dev/capstan/function/training/names"
 	"github.com/capstan-dev/capstan/function/training/runs"
 )
 
-// Kinds of composed objects that are optional, or required by name.
-var (
-	ClaimTemplateGVK = resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate")
-	jobGVK           = batchv1.SchemeGroupVersion.WithKind("Job")
-)
+var jobGVK = batchv1.SchemeGroupVersion.WithKind("Job")
 
 // requiredJob is the name that the Job of the last run is required under.
 const requiredJob = "job"
@@ -64,10 +63,8 @@ func gather(r compose.Request) (*facts, error) {
 	}
 	f.Now = r.Now.UTC().Truncate(time.Second)
 	f.spec, f.revision, f.problems = read(r)
-	if len(f.problems) == 0 && f.spec.Resources.DeviceRequest != nil && f.Kinds[ClaimTemplateGVK] == compose.Unavailable {
-		f.problems = []check.Problem{check.Invalid("spec.resources.deviceRequest.deviceClassName", f.spec.Resources.DeviceRequest.DeviceClassName,
-			"the cluster does not serve ResourceClaimTemplate of resource.k8s.io/v1: upgrade Kubernetes to 1.34 or later, or set "+
-				"spec.resources.gpu to a resource that nodes advertise")}
+	if len(f.problems) == 0 {
+		f.problems = check.Errors(podvalidation.Devices(field.NewPath("spec", "resources"), f.spec.Resources, f.Kinds[podspec.ClaimTemplateGVK]))
 	}
 	if s := f.spec.Schedule; s != nil && len(f.problems) == 0 {
 		f.schedule = new(schedule(s))
@@ -130,43 +127,23 @@ func (f *facts) referenced(run int32) bool {
 
 // job as observed.
 func job(o compose.Object) runs.Job {
-	m := o.Map()
-	j := runs.Job{
+	m, kube := o.Map(), jobpod.Observe(o)
+	return runs.Job{
 		Revision:  compose.Text(m, "metadata", "annotations", names.AnnotationRevision),
 		Rerun:     compose.Text(m, "metadata", "annotations", names.AnnotationRerun),
 		Cycle:     whole(compose.Text(m, "metadata", "annotations", names.AnnotationCycle)),
-		Created:   moment(compose.Text(m, "metadata", "creationTimestamp")),
-		Started:   moment(compose.Text(m, "status", "startTime")),
-		Deleting:  compose.Text(m, "metadata", "deletionTimestamp") != "",
-		Suspended: compose.Map(m, "spec")["suspend"] == true,
+		Created:   kube.Created,
+		Started:   jobpod.Moment(compose.Text(m, "status", "startTime")),
+		Deleting:  kube.Deleting,
+		Suspended: kube.Suspended,
 		Ready:     int(compose.Number(m, 0, "status", "ready")),
 		Size:      int(compose.Number(m, 0, "spec", "parallelism")),
+		Complete:  kube.Complete, Failed: kube.Failed, Reason: kube.Reason, Message: kube.Message,
 	}
-	// The first two say how it will end, and stay: a pod on a node that is gone keeps Kubernetes from the others.
-	for _, t := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget, batchv1.JobComplete, batchv1.JobFailed} {
-		c := compose.Condition(m, string(t))
-		if c["status"] != "True" {
-			continue
-		}
-		j.Reason, j.Message = compose.Text(c, "reason"), compose.Text(c, "message")
-		complete := t == batchv1.JobComplete || t == batchv1.JobSuccessCriteriaMet
-		j.Complete, j.Failed = j.Complete || complete, j.Failed || !complete
-	}
-	return j
 }
 
 // whole positive number of a text, or 0.
 func whole(text string) int32 { return names.RunOf("", text) }
-
-// moment of a text, or nil.
-func moment(text string) *time.Time {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return nil
-	}
-	utc := at.UTC()
-	return &utc
-}
 
 // accepted reports whether the spec can be carried out.
 func (f *facts) accepted() bool { return len(f.problems) == 0 }

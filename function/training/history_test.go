@@ -29,12 +29,12 @@ type event struct {
 func events() []event {
 	deleted := func(w *world, _ *rand.Rand) {
 		resource, _ := w.currentJob()
-		delete(w.composed, resource)
+		delete(w.Composed, resource)
 	}
 	return []event{
 		{name: "nothing", happen: func(*world, *rand.Rand) {}},
 		{name: "time", happen: func(w *world, r *rand.Rand) { w.now = w.now.Add(time.Duration(r.IntN(7200)) * time.Second) }},
-		{name: "pods are gone", happen: func(w *world, _ *rand.Rand) { w.gone() }},
+		{name: "pods are gone", happen: func(w *world, _ *rand.Rand) { w.Gone() }},
 		{name: "pods start", happen: func(w *world, _ *rand.Rand) {
 			w.kubernetes(`{status: {startTime: "` + w.now.Format(time.RFC3339) + `"}}`)
 			w.report(running)
@@ -47,7 +47,7 @@ func events() []event {
 		{name: "pods are lost", happen: func(w *world, _ *rand.Rand) { w.kubernetes(podsLost) }},
 		{name: "the Job is deleted", happen: deleted},
 		{name: "the status is lost", loses: true, happen: func(w *world, _ *rand.Rand) { w.status = nil }},
-		{name: "the Service is lost", loses: true, happen: func(w *world, _ *rand.Rand) { delete(w.composed, names.Service) }},
+		{name: "the Service is lost", loses: true, happen: func(w *world, _ *rand.Rand) { delete(w.Composed, names.Service) }},
 		{name: "an edit", asks: true, happen: func(w *world, r *rand.Rand) { w.edit(fmt.Sprintf("{args: [train, '%d'], watch: null}", r.IntN(3))) }},
 		{name: "a bad edit", happen: func(w *world, _ *rand.Rand) { w.edit("{watch: {progress: '('}}") }},
 		{name: "a good edit", happen: func(w *world, _ *rand.Rand) { w.edit("{watch: null}") }},
@@ -85,7 +85,7 @@ func history(t *testing.T, r *rand.Rand) {
 		e.happen(w, r)
 		asked = asked || e.asks
 		crash := r.IntN(8) == 0 && !e.loses // Two records lost at once are more than can be made up for.
-		before, jobs, ended := w.composed, w.jobs(), w.over()
+		before, jobs, ended := w.Composed, w.Jobs(), w.over()
 		for resource := range before {
 			seen[names.RunOf(names.JobPrefix, resource)] = true
 		}
@@ -97,7 +97,7 @@ func history(t *testing.T, r *rand.Rand) {
 			t.Helper()
 			t.Fatalf("%s\nhistory: %s", fmt.Sprintf(format, args...), strings.Join(told, ", "))
 		}
-		for resource, o := range w.composed {
+		for resource, o := range w.Composed {
 			run := names.RunOf(names.JobPrefix, resource)
 			if run == 0 || compose.TextOf(o, "metadata", "deletionTimestamp") != "" {
 				continue
@@ -121,11 +121,11 @@ func history(t *testing.T, r *rand.Rand) {
 			highest, asked = run, false
 		}
 		if w.condition(v1alpha1.TypeAccepted) != "True/Valid" {
-			if diff := cmp.Diff(slices.Sorted(keys(before)), slices.Sorted(keys(w.composed))); diff != "" {
+			if diff := cmp.Diff(slices.Sorted(keys(before)), slices.Sorted(keys(w.Composed))); diff != "" {
 				fail("a bad spec changed objects:\n%s", diff)
 			}
 		}
-		if before[names.Checkpoints] != nil && w.composed[names.Checkpoints] == nil {
+		if before[names.Checkpoints] != nil && w.Composed[names.Checkpoints] == nil {
 			fail("the claim was dropped")
 		}
 	}
@@ -133,7 +133,7 @@ func history(t *testing.T, r *rand.Rand) {
 
 // ledger on the Service.
 func (w *world) ledger() string {
-	if o := w.composed[names.Service]; o != nil {
+	if o := w.Composed[names.Service]; o != nil {
 		return compose.TextOf(o, "metadata", "annotations", names.AnnotationLedger)
 	}
 	return ""

@@ -83,9 +83,9 @@ func TestLimitsLater(t *testing.T) {
 	}
 	w.edit("{rerun: {id: again}}")
 	w.settle()
-	w.gone()
+	w.Gone()
 	w.settle()
-	if got := compose.NumberOf(w.composed[names.Job(2)], 0, "spec", "activeDeadlineSeconds"); got != 72*3600 {
+	if got := compose.NumberOf(w.Composed[names.Job(2)], 0, "spec", "activeDeadlineSeconds"); got != 72*3600 {
 		t.Errorf("the next run should have the deadline of the platform, got %v seconds", got)
 	}
 }

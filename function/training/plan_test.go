@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/training/names"
 	"github.com/capstan-dev/capstan/function/training/runs"
 )
@@ -254,7 +255,7 @@ func TestTransitions(t *testing.T) {
 			happens: func(w *world) {
 				w.report(`{phase: Succeeded, attempt: 0}`)
 				resource, _ := w.currentJob()
-				delete(w.composed, resource)
+				delete(w.Composed, resource)
 			},
 			before: state{v1alpha1.TrainingSucceeded, nil, "True/Succeeded", 1},
 			then:   state{v1alpha1.TrainingSucceeded, nil, "True/Succeeded", 1},
@@ -264,7 +265,7 @@ func TestTransitions(t *testing.T) {
 			happens: func(w *world) {
 				w.report(`{phase: Failed, attempt: 0, message: wrong}`)
 				resource, _ := w.currentJob()
-				delete(w.composed, resource)
+				delete(w.Composed, resource)
 			},
 			before: state{v1alpha1.TrainingFailed, nil, "False/ProgramFailed", 1},
 			then:   state{v1alpha1.TrainingFailed, nil, "False/ProgramFailed", 1},
@@ -294,7 +295,7 @@ func TestTransitions(t *testing.T) {
 			reason: "its pods have the grace period to end",
 			happens: func(w *world) {
 				resource, _ := w.currentJob()
-				delete(w.composed, resource)
+				delete(w.Composed, resource)
 			},
 			before: state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
 			then:   state{v1alpha1.TrainingRestarting, nil, "Unknown/NotFinished", 1},
@@ -303,7 +304,7 @@ func TestTransitions(t *testing.T) {
 			reason: "it is told, and counted",
 			happens: func(w *world) {
 				resource, _ := w.currentJob()
-				delete(w.composed, resource)
+				delete(w.Composed, resource)
 				w.settle()
 				w.now = w.now.Add(time.Minute)
 			},
@@ -328,7 +329,7 @@ func TestTransitions(t *testing.T) {
 			if diff := cmp.Diff(tc.before, look()); diff != "" {
 				t.Errorf("%s\nwhile pods exist: -want, +got:\n%s", tc.reason, diff)
 			}
-			w.gone()
+			w.Gone()
 			if diff := cmp.Diff(tc.then, look()); diff != "" {
 				t.Errorf("%s\nwithout them: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -348,7 +349,7 @@ func TestNotStarted(t *testing.T) {
 	if got := w.phase(); got != v1alpha1.TrainingRestarting || len(w.plan.Objects) == 0 || w.run() != 0 {
 		t.Fatalf("want the pods to be given back, got %s with run %d", got, w.run())
 	}
-	w.gone()
+	w.Gone()
 	w.settle()
 	if w.run() != 0 || w.plan.TTL > 10*time.Second {
 		t.Errorf("want a pause, got run %d, and the next pass after %v", w.run(), w.plan.TTL)
@@ -406,11 +407,11 @@ func TestLostReferences(t *testing.T) {
 	for name, edit := range map[string]string{"Unedited": "{}", "Edited": "{args: [train, --more]}"} {
 		t.Run(name, func(t *testing.T) {
 			w := begun(t, usualSpec)
-			maps.Copy(w.lost, w.composed)
-			clear(w.composed)
+			maps.Copy(w.Lost, w.Composed)
+			clear(w.Composed)
 			w.edit(edit)
 			w.pass(false)
-			if got := slices.Collect(keys(w.jobs())); w.phase() == v1alpha1.TrainingRestarting || w.composed["job-1"] == nil || len(got) != 1 {
+			if got := slices.Collect(keys(w.Jobs())); w.phase() == v1alpha1.TrainingRestarting || w.Composed["job-1"] == nil || len(got) != 1 {
 				t.Fatalf("want the Job that exists to be taken back, got %s with %v and %v", w.phase(), got, w.plan.Conditions)
 			}
 		})
@@ -422,12 +423,12 @@ func TestBudget(t *testing.T) {
 	w := begun(t, usualSpec)
 	w.kubernetes(podsLost)
 	w.settle()
-	w.gone()
+	w.Gone()
 	w.settle()
 	w.edit("{args: [train, --from-the-start]}")
 	w.kubernetes(started)
 	w.settle()
-	w.gone()
+	w.Gone()
 	w.settle()
 	if got := w.run(); got != 3 {
 		t.Fatalf("want run 3, got %d", got)
@@ -472,10 +473,10 @@ func TestPasses(t *testing.T) {
 	passes, writes := 0, 0
 	for ready := range 64 {
 		w.kubernetes(fmt.Sprintf(`{status: {active: 64, ready: %d}}`, ready+1))
-		before := encoded(w.status)
+		before := composetest.Encoded(w.status)
 		w.pass(false)
 		passes++
-		if after := encoded(w.status); before != after {
+		if after := composetest.Encoded(w.status); before != after {
 			writes++
 		}
 	}
@@ -524,9 +525,9 @@ func TestResume(t *testing.T) {
 	w := begun(t, usualSpec)
 	w.edit("{args: [train, --more]}")
 	w.settle()
-	w.gone()
+	w.Gone()
 	w.settle()
-	for resource, o := range w.composed {
+	for resource, o := range w.Composed {
 		if strings.HasPrefix(resource, names.PlanPrefix) {
 			p, err := crew.ParsePlan([]byte(compose.TextOf(o, "data", crew.PlanFile)))
 			if err != nil || p.Run != 2 || p.ResumeFrom != "/checkpoints/step-90" || p.Size() != 4 || p.Host(3) != "fraud-r2-3.fraud-crew.payments.svc" {
@@ -542,9 +543,9 @@ func TestResume(t *testing.T) {
 func TestRecords(t *testing.T) {
 	lose := map[string]func(*world){
 		"Status":           func(w *world) { w.status = nil },
-		"Service":          func(w *world) { delete(w.composed, names.Service) },
-		"StatusAndService": func(w *world) { w.status = nil; delete(w.composed, names.Service) },
-		"StatusServiceJob": func(w *world) { w.status = nil; delete(w.composed, names.Service); delete(w.composed, "job-1") },
+		"Service":          func(w *world) { delete(w.Composed, names.Service) },
+		"StatusAndService": func(w *world) { w.status = nil; delete(w.Composed, names.Service) },
+		"StatusServiceJob": func(w *world) { w.status = nil; delete(w.Composed, names.Service); delete(w.Composed, "job-1") },
 	}
 	for name, loses := range lose {
 		t.Run(name, func(t *testing.T) {
@@ -571,14 +572,14 @@ func TestQuiet(t *testing.T) {
 		w.now = w.now.Add(time.Minute)
 		at := w.now.Format(time.RFC3339)
 		step := 100 + minute*10
-		raw := encoded(map[string]any{
+		raw := composetest.Encoded(map[string]any{
 			"phase": "Running", "attempt": 0, "progress": map[string]any{"step": step, "of": 100000, "at": at},
 			"checkpoint": map[string]any{"step": step, "uri": "/checkpoints/x", "at": at},
 		})
 		w.report(raw)
-		before := encoded(w.status)
+		before := composetest.Encoded(w.status)
 		w.pass(false)
-		if after := encoded(w.status); before != after {
+		if after := composetest.Encoded(w.status); before != after {
 			writes++
 		}
 	}

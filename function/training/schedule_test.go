@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/training/names"
 )
 
@@ -26,7 +27,7 @@ func day(n, hour, minute int) time.Time { return time.Date(2026, 11, n, hour, mi
 func (w *world) at(t time.Time) {
 	w.now = t
 	w.settle()
-	w.gone()
+	w.Gone()
 	w.settle()
 }
 
@@ -50,7 +51,7 @@ func (w *world) scheduled() v1alpha1.TrainingScheduleStatus {
 
 // crewPlan is the plan of the crew of the present run.
 func (w *world) crewPlan() string {
-	for resource, o := range w.composed {
+	for resource, o := range w.Composed {
 		if strings.HasPrefix(resource, names.PlansOf(w.run())) {
 			return compose.TextOf(o, "data", "plan.json")
 		}
@@ -158,7 +159,7 @@ func TestSchedule(t *testing.T) {
 				w.settle()
 				w.now = day(21, 12, 59).Add(50 * time.Second)
 				resource, _ := w.currentJob()
-				delete(w.composed, resource)
+				delete(w.Composed, resource)
 				w.settle()
 				w.at(day(21, 13, 0))
 			},
@@ -254,7 +255,7 @@ func TestSchedule(t *testing.T) {
 				w.succeed()
 				w.report(`{phase: Succeeded}`)
 				w.status = nil
-				delete(w.composed, names.Service)
+				delete(w.Composed, names.Service)
 				w.at(day(21, 13, 5))
 			},
 			want: state{v1alpha1.TrainingSucceeded, 1, "True/OnSchedule", true}, next: day(22, 13, 0),
@@ -306,13 +307,13 @@ func TestScheduledRuns(t *testing.T) {
 	w.settle()
 	w.kubernetes(podsLost)
 	w.settle()
-	w.gone()
+	w.Gone()
 	w.settle()
 	if plan := w.crewPlan(); w.run() != 3 || !strings.Contains(plan, `"dir":"/checkpoints/fraud-cycle-2","cycle":2`) || !strings.Contains(plan, "fraud-cycle-2/step-90") {
 		t.Errorf("the run after a lost one goes on in the folder, got run %d with %s", w.run(), plan)
 	}
 	w.status = nil
-	delete(w.composed, names.Service)
+	delete(w.Composed, names.Service)
 	w.settle()
 	w.succeed()
 	w.at(day(21, 13, 0))
@@ -335,9 +336,9 @@ func TestScheduledRuns(t *testing.T) {
 	}
 	w.edit(`{checkpoint: {claimName: other}, schedule: null}`)
 	w.settle()
-	w.gone()
+	w.Gone()
 	w.settle()
-	if resources := slices.Collect(keys(w.jobs())); w.run() != 6 || len(resources) != 1 {
+	if resources := slices.Collect(keys(w.Jobs())); w.run() != 6 || len(resources) != 1 {
 		t.Errorf("an edit begins the next run, got %v", resources)
 	}
 }
@@ -346,12 +347,12 @@ func TestScheduledRuns(t *testing.T) {
 func TestScheduleIsQuiet(t *testing.T) {
 	w := newWorld(t, scheduledSpec)
 	w.settle()
-	before := encoded([]any{w.status, w.composed})
+	before := composetest.Encoded([]any{w.status, w.Composed})
 	for range 50 {
 		w.now = w.now.Add(time.Minute)
 		w.pass(false)
 	}
-	if after := encoded([]any{w.status, w.composed}); before != after {
+	if after := composetest.Encoded([]any{w.status, w.Composed}); before != after {
 		t.Errorf("nothing should change before the time:\n%s", cmp.Diff(before, after))
 	}
 }

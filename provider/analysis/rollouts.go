@@ -5,13 +5,11 @@ package analysis
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/modelserver"
@@ -38,15 +36,6 @@ func newRollouts(kube client.Reader) *rollouts {
 			append(of[:2:2], modelserver.LabelPhase, modelserver.LabelReason), nil),
 		since: prometheus.NewDesc(modelserver.MetricRolloutSince, "When the phase began that the rollout of an Algorithm is in, in seconds since 1970.", of, nil),
 	}
-}
-
-// serve the metrics, in place of the metrics of an earlier manager of this process.
-func (r *rollouts) serve() error {
-	metrics.Registry.Unregister(r)
-	if err := metrics.Registry.Register(r); err != nil {
-		return fmt.Errorf("cannot register metrics of rollouts: %w", err)
-	}
-	return nil
 }
 
 // Describe the metrics.

@@ -48,7 +48,7 @@ func Setup(pool *Pool, board *signals.Board) func(ctrl.Manager, controller.Optio
 		if err != nil {
 			return fmt.Errorf("cannot make a client that watches Secrets: %w", err)
 		}
-		if err := newRollouts(mgr.GetClient()).serve(); err != nil {
+		if err := kind.ServeMetrics("rollouts", newRollouts(mgr.GetClient())); err != nil {
 			return err
 		}
 		obs := &observer{

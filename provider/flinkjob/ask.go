@@ -3,12 +3,9 @@
 package flinkjob
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"time"
@@ -38,28 +35,13 @@ var (
 
 // newAsker asks the companion in a pod for its State. A revision that is edited has another number, so that none is expected.
 func newAsker(dialer func(net.Dialer) outside.Dial) func(ctx context.Context, p *corev1.Pod, _ int32) (*flink.State, error) {
-	answer := podask.New(dialer)
-	return func(ctx context.Context, p *corev1.Pod, _ int32) (*flink.State, error) {
-		body, err := answer(ctx, p)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // It is a refusal, or says what failed.
-		}
-		s, err := parse(body)
-		if err != nil {
-			return nil, &podask.Refusal{Why: err.Error() + ": " + podask.RemedyLogs}
-		}
-		return s, nil
-	}
+	return podask.Parsed(podask.New(dialer), parse)
 }
 
-// parse a State. It is one JSON object, and nothing follows it. Fields that this provider does not know are no error, because the companion
-// may be newer; phases that it does not know are.
-func parse(raw []byte) (*flink.State, error) {
-	s, d := &flink.State{}, json.NewDecoder(bytes.NewReader(raw))
-	if err := d.Decode(s); err != nil {
-		return nil, errNoState
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+// parse a State. A phase that this provider does not know is an error.
+func parse(raw []byte, _ int32) (*flink.State, error) {
+	s, ok := podask.Decode[flink.State](raw)
+	if !ok {
 		return nil, errNoState
 	}
 	switch {

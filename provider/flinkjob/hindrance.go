@@ -28,17 +28,6 @@ var placement = podhealth.Placement{
 	},
 }
 
-// images that spec.image names.
-var images = podhealth.PullRemedies{
-	podhealth.PullReference: "correct spec.image",
-	podhealth.PullMissing:   "correct spec.image, or push the image",
-	podhealth.PullAccess:    "name a Secret that opens the registry in spec.pod.imagePullSecrets, or correct spec.image",
-	podhealth.PullNetwork:   "see that the nodes reach the registry, or name another one in spec.image",
-	podhealth.PullPlatform:  "build the image for the platform of the nodes, or choose other nodes by spec.pod.nodeSelector",
-	podhealth.PullRoom:      "make room on the nodes, or make the image smaller",
-	podhealth.PullRate:      "name a Secret with a greater allowance in spec.pod.imagePullSecrets, or another registry in spec.image",
-}
-
 // ends of containers that start and end again.
 var ends = podhealth.Ends{
 	Unstartable: "correct spec.image: it must have Java",
@@ -56,7 +45,7 @@ func hindrance(p *corev1.Pod) *podhealth.Hindrance {
 	}
 	for _, s := range podhealth.Subjects(p) {
 		for _, h := range []*podhealth.Hindrance{
-			s.Pull(s.Spec.Image, images), s.Config("see that the Secrets and ConfigMaps exist that the spec names"), s.Crash(ends),
+			s.Pull(s.Spec.Image, podhealth.SpecImage), s.Config("see that the Secrets and ConfigMaps exist that the spec names"), s.Crash(ends),
 		} {
 			if h == nil {
 				continue

@@ -4,12 +4,10 @@ package flinkjob
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
@@ -38,15 +36,6 @@ func newCounts(kube client.Reader) *counts {
 		restarts:  desc("restarts", "How often the revision of a stream restarted."),
 		blocked:   desc("pods_blocked", "What blocks pods of a stream, as 1.", "reason"),
 	}
-}
-
-// serve the metrics, in place of the metrics of an earlier manager of this process.
-func (c *counts) serve() error {
-	metrics.Registry.Unregister(c)
-	if err := metrics.Registry.Register(c); err != nil {
-		return fmt.Errorf("cannot register metrics of streams: %w", err)
-	}
-	return nil
 }
 
 // Describe the metrics.

@@ -46,7 +46,7 @@ func Setup(guard *outside.Guard) func(ctrl.Manager, controller.Options) error {
 			return err
 		}
 		obs := &observer{seen: pods, now: time.Now, phone: podask.NewPhone(newAsker(guard.PodDialer), time.Now), counts: newCounts(mgr.GetClient())}
-		if err := obs.counts.serve(); err != nil {
+		if err := kind.ServeMetrics("streams", obs.counts); err != nil {
 			return err
 		}
 		w := &watcher{kube: mgr.GetClient(), log: o.Logger}

@@ -4,12 +4,10 @@ package jobhistory
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/modelserver"
@@ -37,15 +35,6 @@ func newCounts(kube client.Reader) *counts {
 		success: desc("capstan_pipeline_last_success_timestamp_seconds",
 			"When the newest run of a Pipeline that succeeded ended, in seconds since 1970, as long as its Job exists."),
 	}
-}
-
-// serve the metrics, in place of the metrics of an earlier manager of this process.
-func (c *counts) serve() error {
-	metrics.Registry.Unregister(c)
-	if err := metrics.Registry.Register(c); err != nil {
-		return fmt.Errorf("cannot register metrics of Pipelines: %w", err)
-	}
-	return nil
 }
 
 // Describe the metrics.

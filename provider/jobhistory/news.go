@@ -10,20 +10,20 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// soonest is the time after which attempts of an active run are written again. A program may fail every second, and each write has
+// writeEvery is the time after which attempts of an active run are written again. A program may fail every second, and each write has
 // Crossplane write the Pipeline as well.
-const soonest = 3 * time.Minute
+const writeEvery = 3 * time.Minute
 
-// worth reports whether an observation is worth a write. The last one was some time ago.
+// worth reports whether an observation is worth a write, when the last write was some time ago.
 func worth(was, is v1alpha1.JobHistoryObservation, ago time.Duration) bool {
 	if equality.Semantic.DeepEqual(was, is) {
 		return false
 	}
-	return ago >= soonest || !equality.Semantic.DeepEqual(calm(was), calm(is))
+	return ago >= writeEvery || !equality.Semantic.DeepEqual(withoutAttempts(was), withoutAttempts(is))
 }
 
-// calm is an observation without the attempts of active runs: from the first failure on they differ only in numbers and times.
-func calm(o v1alpha1.JobHistoryObservation) v1alpha1.JobHistoryObservation {
+// withoutAttempts is an observation without the attempts of active runs: from the first failure on they differ only in numbers and times.
+func withoutAttempts(o v1alpha1.JobHistoryObservation) v1alpha1.JobHistoryObservation {
 	out := *o.DeepCopy()
 	for i := range out.Jobs {
 		j := &out.Jobs[i]

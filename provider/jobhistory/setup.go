@@ -37,8 +37,8 @@ func Setup(guard *outside.Guard) func(ctrl.Manager, controller.Options) error {
 		if err != nil {
 			return err
 		}
-		obs := newObserver(seen, mgr.GetAPIReader(), newAsker(podask.New(guard.PodDialer)), time.Now)
-		if err := newCounts(mgr.GetClient()).serve(); err != nil {
+		obs := newObserver(seen, mgr.GetAPIReader(), podask.Parsed(podask.New(guard.PodDialer), parse), time.Now)
+		if err := kind.ServeMetrics("Pipelines", newCounts(mgr.GetClient())); err != nil {
 			return err
 		}
 		w := &watcher{kube: mgr.GetClient(), log: o.Logger, forget: obs.phone.Forget}

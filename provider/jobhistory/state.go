@@ -3,12 +3,9 @@
 package jobhistory
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -38,29 +35,10 @@ var (
 // An ask for the State of the companion in a pod. An error is a refusal, or says nothing about the companion.
 type ask func(ctx context.Context, p *corev1.Pod, _ int32) (*runner.State, error)
 
-// newAsker of companions that answer in a way.
-func newAsker(answer podask.Ask) ask {
-	return func(ctx context.Context, p *corev1.Pod, _ int32) (*runner.State, error) {
-		raw, err := answer(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		s, err := parse(raw)
-		if err != nil {
-			return nil, &podask.Refusal{Why: err.Error() + ": " + podask.RemedyLogs}
-		}
-		return s, nil
-	}
-}
-
-// parse a State. It is one JSON object, and nothing follows it. Fields that this provider does not know are no error, because the companion
-// may be newer; words that it does not know are.
-func parse(raw []byte) (*runner.State, error) {
-	s, d := &runner.State{}, json.NewDecoder(bytes.NewReader(raw))
-	if err := d.Decode(s); err != nil {
-		return nil, errNoState
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+// parse a State. A word that this provider does not know is an error.
+func parse(raw []byte, _ int32) (*runner.State, error) {
+	s, ok := podask.Decode[runner.State](raw)
+	if !ok {
 		return nil, errNoState
 	}
 	f := s.LastFailure

@@ -73,13 +73,13 @@ func newView(cr *v1alpha1.JobHistory, jobs []batchv1.Job, pods []corev1.Pod, now
 	return v
 }
 
-// first reports whether a pod has index 0.
-func first(p *corev1.Pod) bool { return p.GetLabels()[batchv1.JobCompletionIndexAnnotation] == "0" }
+// isFirst reports whether a pod has index 0.
+func isFirst(p *corev1.Pod) bool { return p.GetLabels()[batchv1.JobCompletionIndexAnnotation] == "0" }
 
 // leader is the newest pod of index 0, or nil.
 func (j *jobView) leader() *corev1.Pod {
 	for _, p := range slices.Backward(j.pods) {
-		if first(p) && !podhealth.Leaving(p) {
+		if isFirst(p) && !podhealth.Leaving(p) {
 			return p
 		}
 	}
@@ -140,8 +140,8 @@ func (v *view) facts() v1alpha1.JobHistoryObservation {
 	return out
 }
 
-// before is what was observed of a Job, or nothing.
-func (v *view) before(name string) v1alpha1.ObservedJob {
+// last is what was observed of a Job, or nothing.
+func (v *view) last(name string) v1alpha1.ObservedJob {
 	for _, o := range v.was.Jobs {
 		if o.Name == name {
 			return o
@@ -152,7 +152,7 @@ func (v *view) before(name string) v1alpha1.ObservedJob {
 
 // observed of a Job. What was seen of a pod that is gone stays.
 func (v *view) observed(j *jobView) v1alpha1.ObservedJob { //nolint:cyclop // A fact after the other.
-	was := v.before(j.job.Name)
+	was := v.last(j.job.Name)
 	out := v1alpha1.ObservedJob{Name: j.job.Name, Created: metav1.NewTime(j.job.CreationTimestamp.UTC()), Started: was.Started, Failure: was.Failure}
 	for _, c := range j.job.Spec.Template.Spec.Containers {
 		if q, limited := c.Resources.Limits[corev1.ResourceMemory]; limited {
@@ -163,10 +163,10 @@ func (v *view) observed(j *jobView) v1alpha1.ObservedJob { //nolint:cyclop // A 
 	for _, p := range j.pods {
 		state := container(p)
 		if t := state.Terminated; t != nil {
-			attempts += v.ended(&out, p, t)
+			attempts += v.takeEnded(&out, p, t)
 			continue
 		}
-		if !first(p) || state.Running == nil {
+		if !isFirst(p) || state.Running == nil {
 			continue
 		}
 		if out.Started == nil {
@@ -174,7 +174,7 @@ func (v *view) observed(j *jobView) v1alpha1.ObservedJob { //nolint:cyclop // A 
 		}
 		if p == j.leader() && j.state != nil {
 			attempts += j.state.Attempts
-			v.newer(&out, failure(j.state.LastFailure, v.now))
+			v.takeNewer(&out, failure(j.state.LastFailure, v.now))
 		}
 	}
 	out.Attempts = max(was.Attempts, count(attempts))
@@ -197,23 +197,24 @@ func (v *view) observed(j *jobView) v1alpha1.ObservedJob { //nolint:cyclop // A 
 	return out
 }
 
-// ended container of a companion: what it said last, and how many attempts it made. One that was killed with its program says nothing.
-func (v *view) ended(out *v1alpha1.ObservedJob, p *corev1.Pod, t *corev1.ContainerStateTerminated) int {
-	if out.Started == nil && first(p) && !t.StartedAt.IsZero() {
+// takeEnded adds what the ended container of a companion said last, and returns how many attempts it made. One that was killed with its
+// program says nothing.
+func (v *view) takeEnded(out *v1alpha1.ObservedJob, p *corev1.Pod, t *corev1.ContainerStateTerminated) int {
+	if out.Started == nil && isFirst(p) && !t.StartedAt.IsZero() {
 		out.Started = new(metav1.NewTime(t.StartedAt.UTC()))
 	}
 	attempts := 0
-	if first(p) {
+	if isFirst(p) {
 		attempts = 1
 	}
 	if len(t.Message) <= runner.MaxMessage {
-		if s, err := parse([]byte(t.Message)); err == nil {
-			if first(p) {
+		if s, err := parse([]byte(t.Message), 0); err == nil {
+			if isFirst(p) {
 				attempts = s.Attempts
 			}
 			// What a worker tried again is not why the run failed.
-			if first(p) || t.ExitCode == runner.ExitMemory || t.ExitCode == runner.ExitFailed {
-				v.newer(out, failure(s.LastFailure, v.now))
+			if isFirst(p) || t.ExitCode == runner.ExitMemory || t.ExitCode == runner.ExitFailed {
+				v.takeNewer(out, failure(s.LastFailure, v.now))
 			}
 			return attempts
 		}
@@ -226,17 +227,17 @@ func (v *view) ended(out *v1alpha1.ObservedJob, p *corev1.Pod, t *corev1.Contain
 		return attempts
 	case t.ExitCode == podhealth.ExitKilled:
 		f.Class, f.Message = string(runner.ClassInfrastructure), "the pod was killed from outside"
-	case !first(p):
+	case !isFirst(p):
 		return attempts
 	default:
 		f.Class, f.Message = string(runner.ClassInfrastructure), fmt.Sprintf("the companion ended with exit code %d and left no State: see the log of the pod", t.ExitCode)
 	}
-	v.newer(out, f)
+	v.takeNewer(out, f)
 	return attempts
 }
 
-// newer failure counts.
-func (v *view) newer(out *v1alpha1.ObservedJob, f *v1alpha1.ObservedFailure) {
+// takeNewer replaces the failure by another one, unless that is older or nil.
+func (v *view) takeNewer(out *v1alpha1.ObservedJob, f *v1alpha1.ObservedFailure) {
 	if f != nil && (out.Failure == nil || !f.At.Before(&out.Failure.At)) {
 		out.Failure = f
 	}

@@ -225,7 +225,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"phase":"Running","attempts":1}`))
 	f.Add([]byte(`{"phase":"Failed","lastFailure":{"class":"User","action":"Fail","message":"\u0000"}}x`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s, err := parse(raw)
+		s, err := parse(raw, 0)
 		if err != nil || s.LastFailure == nil {
 			return
 		}

@@ -24,11 +24,11 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/signals"
 )
 
-// usualFor is how long a Signal lasts unless its rule says otherwise: the schema has the same default.
-const usualFor = 5 * time.Hour
+// usualSpan is how long a Signal lasts unless its rule says otherwise: the schema has the same default.
+const usualSpan = 5 * time.Hour
 
-// act on a happening: what each rule that matches makes of it. It returns the names of the Signals. A rule that fails blocks no other.
-func (s *Server) act(ctx context.Context, cr *v1alpha1.Receiver, h happening) (names []string, failures []error) {
+// act on an occurrence: what each rule that matches makes of it. It returns the names of the Signals. A rule that fails blocks no other.
+func (s *Server) act(ctx context.Context, cr *v1alpha1.Receiver, h occurrence) (names []string, failures []error) {
 	for _, rule := range cr.Spec.ForProvider.Rules {
 		if !matches(rule, h.values) {
 			continue
@@ -53,13 +53,13 @@ func matches(rule v1alpha1.ReceiverRule, values map[string]string) bool {
 	return len(rule.Match) > 0
 }
 
-// lasts reports whether an act is in force for a time. The others are done once.
-func lasts(a v1alpha1.Act) bool { return a == v1alpha1.ActHold || a == v1alpha1.ActMinReplicas }
+// isLasting reports whether an act is in force for a time. The others are done once.
+func isLasting(a v1alpha1.Act) bool { return a == v1alpha1.ActHold || a == v1alpha1.ActMinReplicas }
 
 // apply a rule.
-func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, h happening) (string, error) {
+func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, h occurrence) (string, error) {
 	of := h.occasion
-	if lasts(rule.Do) {
+	if isLasting(rule.Do) {
 		of = h.key
 	}
 	name := nameOf(cr, rule, of)
@@ -69,22 +69,22 @@ func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("cannot get Signal %q: %w", name, err)
 	}
-	now, span := seconds(s.Now()), usualFor
+	now, span := seconds(s.Now()), usualSpan
 	if rule.For != nil {
 		span = rule.For.Duration
 	}
 	switch {
-	case h.over && (!found || !lasts(rule.Do)):
+	case h.resolved && (!found || !isLasting(rule.Do)):
 		return "", nil
-	case h.over:
+	case h.resolved:
 		return name, s.end(ctx, signal, now)
-	case found && lasts(rule.Do) && now.Sub(signal.GetCreationTimestamp().Time) >= signals.Longest:
+	case found && isLasting(rule.Do) && now.Sub(signal.GetCreationTimestamp().Time) >= signals.Longest:
 		// It cannot be extended any more, and another one takes its place.
 		uid := signal.GetUID()
 		if err := s.Kube.Delete(ctx, signal, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("cannot delete Signal %q: %w", name, err)
 		}
-	case found && lasts(rule.Do):
+	case found && isLasting(rule.Do):
 		return name, s.extend(ctx, signal, rule, now, span)
 	case found:
 		return name, nil
@@ -99,7 +99,7 @@ func nameOf(cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, of string) string
 }
 
 // create a Signal. What was created meanwhile by another request is the same.
-func (s *Server) create(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, h happening, name string, until time.Time) (string, error) {
+func (s *Server) create(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, h occurrence, name string, until time.Time) (string, error) {
 	signal := &v1alpha1.Signal{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cr.GetNamespace(), Name: name,
 		Labels: map[string]string{v1alpha1.LabelReceiver: cr.GetName(), v1alpha1.LabelRule: rule.Name},
@@ -116,7 +116,7 @@ func (s *Server) create(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha
 		}
 		p.Revision = revision
 	}
-	if err := s.room(ctx, cr); err != nil {
+	if err := s.checkRoom(ctx, cr); err != nil {
 		return "", err
 	}
 	if err := s.Kube.Create(ctx, signal); err != nil && !kerrors.IsAlreadyExists(err) {
@@ -125,20 +125,20 @@ func (s *Server) create(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha
 	return name, nil
 }
 
-// mostSignals of a Receiver that exist at a time. To one object 16 count.
-const mostSignals = 256
+// maxSignals of a Receiver that exist at a time. To one object 16 count.
+const maxSignals = 256
 
 // errFull when a Receiver has as many Signals as it may.
-var errFull = fmt.Errorf("this Receiver has %d Signals, which is the most: repeat the request when some have ended", mostSignals)
+var errFull = fmt.Errorf("this Receiver has %d Signals, which is the most: repeat the request when some have ended", maxSignals)
 
-// room for another Signal of a Receiver: a storm of alerts must not fill the API server. The cache may be a few behind.
-func (s *Server) room(ctx context.Context, cr *v1alpha1.Receiver) error {
+// checkRoom for another Signal of a Receiver: a storm of alerts must not fill the API server. The cache may be a few behind.
+func (s *Server) checkRoom(ctx context.Context, cr *v1alpha1.Receiver) error {
 	l := &v1alpha1.SignalList{}
 	if err := s.Cache.List(ctx, l, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{v1alpha1.LabelReceiver: cr.GetName()},
 		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list Signals: %w", err)
 	}
-	if len(l.Items) >= mostSignals {
+	if len(l.Items) >= maxSignals {
 		return errFull
 	}
 	return nil
@@ -216,8 +216,8 @@ func (s *Server) underTest(ctx context.Context, namespace, algorithm string) (st
 	return "", nil
 }
 
-// longestReason of a Signal, in bytes.
-const longestReason = 256
+// maxReason of a Signal, in bytes.
+const maxReason = 256
 
 // shortened text of a sender, in one line of valid UTF-8 without control characters.
 func shortened(s string) string {
@@ -228,10 +228,10 @@ func shortened(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, "�"))
 	s = strings.Join(strings.Fields(visible), " ")
-	if len(s) <= longestReason {
+	if len(s) <= maxReason {
 		return s
 	}
-	s = s[:longestReason-len("…")]
+	s = s[:maxReason-len("…")]
 	for !utf8.ValidString(s) {
 		s = s[:len(s)-1]
 	}

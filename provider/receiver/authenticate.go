@@ -73,8 +73,8 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// mostSignatures of a namespace that are remembered. Rates are limited, so that there are fewer.
-const mostSignatures = 100_000
+// maxSignatures of a namespace that are remembered. Rates are limited, so that there are fewer.
+const maxSignatures = 100_000
 
 // signatures that were accepted lately, by this process.
 type signatures struct {
@@ -90,7 +90,7 @@ func (s *signatures) first(signature string, now time.Time) bool {
 	if s.seen == nil {
 		s.seen = map[string]time.Time{}
 	}
-	if len(s.seen) >= mostSignatures/2 && now.Sub(s.swept) >= time.Minute {
+	if len(s.seen) >= maxSignatures/2 && now.Sub(s.swept) >= time.Minute {
 		s.swept = now
 		for k, at := range s.seen {
 			if now.Sub(at) > 2*tolerance {
@@ -98,7 +98,7 @@ func (s *signatures) first(signature string, now time.Time) bool {
 			}
 		}
 	}
-	if at, ok := s.seen[signature]; ok && now.Sub(at) <= 2*tolerance || len(s.seen) >= mostSignatures {
+	if at, ok := s.seen[signature]; ok && now.Sub(at) <= 2*tolerance || len(s.seen) >= maxSignatures {
 		return false
 	}
 	s.seen[signature] = now

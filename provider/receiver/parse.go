@@ -21,26 +21,26 @@ import (
 	"github.com/capstan-dev/capstan/apis/events/v1alpha1"
 )
 
-// mostAlerts of one request.
-const mostAlerts = 100
+// maxAlerts of one request.
+const maxAlerts = 100
 
-// A happening is an alert or an event.
-type happening struct {
-	// key is the same for each repetition, and occasion for each that belongs to one occurrence.
+// An occurrence is an alert or an event.
+type occurrence struct {
+	// key is the same for each repetition of an alert, also after it was resolved. occasion is the same only until it is resolved.
 	key, occasion string
 
 	// values that rules match.
 	values map[string]string
 
-	// over reports whether an alert is resolved.
-	over bool
+	// resolved reports whether an alert is over. An event never is.
+	resolved bool
 
 	// reason for people.
 	reason string
 }
 
 // parse a request.
-func parse(ctx context.Context, f v1alpha1.Format, h http.Header, body []byte) ([]happening, error) {
+func parse(ctx context.Context, f v1alpha1.Format, h http.Header, body []byte) ([]occurrence, error) {
 	if f == v1alpha1.FormatCloudEvents {
 		return parseEvent(ctx, h, body)
 	}
@@ -57,15 +57,15 @@ type alertmanagerMessage struct {
 	} `json:"alerts"`
 }
 
-func parseAlerts(body []byte) ([]happening, error) {
+func parseAlerts(body []byte) ([]occurrence, error) {
 	m := &alertmanagerMessage{}
 	if err := json.Unmarshal(body, m); err != nil {
 		return nil, fmt.Errorf("the body is no message of Alertmanager: %w", err)
 	}
-	if len(m.Alerts) > mostAlerts {
-		return nil, fmt.Errorf("the message has %d alerts, at most %d are taken: set max_alerts", len(m.Alerts), mostAlerts)
+	if len(m.Alerts) > maxAlerts {
+		return nil, fmt.Errorf("the message has %d alerts, at most %d are taken: set max_alerts", len(m.Alerts), maxAlerts)
 	}
-	all := make([]happening, 0, len(m.Alerts))
+	all := make([]occurrence, 0, len(m.Alerts))
 	for i, a := range m.Alerts {
 		if a.Status != "firing" && a.Status != "resolved" {
 			return nil, fmt.Errorf("alert %d has the status %q, want firing or resolved", i, a.Status)
@@ -73,8 +73,8 @@ func parseAlerts(body []byte) ([]happening, error) {
 		name := a.Labels["alertname"]
 		reason := strings.Trim(name+": "+firstOf(a.Annotations, "summary", "description", "message"), ": ")
 		key := identity(a.Labels)
-		all = append(all, happening{
-			key: key, occasion: key + " " + a.StartsAt.UTC().Format(time.RFC3339Nano), values: a.Labels, over: a.Status == "resolved", reason: reason,
+		all = append(all, occurrence{
+			key: key, occasion: key + " " + a.StartsAt.UTC().Format(time.RFC3339Nano), values: a.Labels, resolved: a.Status == "resolved", reason: reason,
 		})
 	}
 	return all, nil
@@ -98,7 +98,7 @@ func identity(labels map[string]string) string {
 	return b.String()
 }
 
-func parseEvent(ctx context.Context, h http.Header, body []byte) ([]happening, error) {
+func parseEvent(ctx context.Context, h http.Header, body []byte) ([]occurrence, error) {
 	m := cehttp.NewMessage(h, io.NopCloser(bytes.NewReader(body)))
 	defer func() { _ = m.Finish(nil) }()
 	if m.ReadEncoding() == binding.EncodingUnknown {
@@ -116,5 +116,5 @@ func parseEvent(ctx context.Context, h http.Header, body []byte) ([]happening, e
 		values[k] = fmt.Sprint(v)
 	}
 	key := fmt.Sprintf("%q %q", e.Source(), e.ID())
-	return []happening{{key: key, occasion: key, values: values, reason: strings.TrimSpace(e.Type() + " " + e.Subject())}}, nil
+	return []occurrence{{key: key, occasion: key, values: values, reason: strings.TrimSpace(e.Type() + " " + e.Subject())}}, nil
 }

@@ -190,7 +190,7 @@ func TestSenders(t *testing.T) {
 		"TooLarge":     {reason: "a body has bounds", header: func(time.Time) map[string]string { return bearer }, body: strings.Repeat("x", maxBody+1), want: 413},
 		"NoMessage":    {reason: "it must be a message", header: func(time.Time) map[string]string { return bearer }, body: "hello", want: 400},
 		"Unknown":      {reason: "a status that does not exist", header: func(time.Time) map[string]string { return bearer }, body: alert("pending", 0), want: 400},
-		"TooManyAlert": {reason: "a message has bounds", header: func(time.Time) map[string]string { return bearer }, body: `{"alerts":[` + strings.Repeat(`{"status":"firing"},`, mostAlerts) + `{"status":"firing"}]}`, want: 400},
+		"TooManyAlert": {reason: "a message has bounds", header: func(time.Time) map[string]string { return bearer }, body: `{"alerts":[` + strings.Repeat(`{"status":"firing"},`, maxAlerts) + `{"status":"firing"}]}`, want: 400},
 		"OtherPath":    {reason: "there is nothing else", path: "/metrics", header: func(time.Time) map[string]string { return bearer }, want: 404},
 	}
 	for name, tc := range cases {
@@ -355,8 +355,8 @@ func TestFlood(t *testing.T) {
 			t.Fatalf("message %d: status %d, want %d: %s", i, status, want, said)
 		}
 	}
-	if got := len(r.signals()); got != mostSignals {
-		t.Errorf("there are %d Signals, want %d", got, mostSignals)
+	if got := len(r.signals()); got != maxSignals {
+		t.Errorf("there are %d Signals, want %d", got, maxSignals)
 	}
 	mixed := strings.TrimSuffix(message(400, 401, "firing"), "]}") + "," + strings.TrimPrefix(message(0, 1, "resolved"), `{"alerts":[`)
 	if status, _ := r.post("/v1/shop/alerts", mixed, bearer); status != 429 {
@@ -389,7 +389,7 @@ func TestWeek(t *testing.T) {
 // TestSignaturesOfOthers shows that the signatures of one namespace take no room of another's.
 func TestSignaturesOfOthers(t *testing.T) {
 	r := newRig(t, receiver(v1alpha1.FormatAlertmanager, rule("errors", v1alpha1.ActHold, "reco")))
-	for i := range mostSignatures {
+	for i := range maxSignatures {
 		r.server.signed("other").first(strconv.Itoa(i), r.now)
 	}
 	body := alert("firing", 0)
@@ -448,7 +448,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, h := range all {
-			if s := shortened(h.reason); len(s) > longestReason || strings.ContainsFunc(s, unicode.IsControl) {
+			if s := shortened(h.reason); len(s) > maxReason || strings.ContainsFunc(s, unicode.IsControl) {
 				t.Errorf("the reason is too long or has control characters: %q", s)
 			}
 		}

@@ -29,12 +29,12 @@ import (
 
 // Bounds of what unknown senders can ask of this process.
 const (
-	maxBody     = 1 << 20
-	perSecond   = 10 // requests of known senders to one Receiver
-	burst       = 20
-	mostAtOnce  = 16
-	readTimeout = 10 * time.Second
-	actTimeout  = 20 * time.Second
+	maxBody       = 1 << 20
+	perSecond     = 10 // requests of known senders to one Receiver
+	burst         = 20
+	maxConcurrent = 16
+	readTimeout   = 10 * time.Second
+	actTimeout    = 20 * time.Second
 )
 
 // A Server takes requests to Receivers: POST /v1/NAMESPACE/NAME. Every replica of the provider serves, because a Signal is the same from each of
@@ -100,7 +100,7 @@ func (s *Server) Start(ctx context.Context) error {
 
 // Handler of requests.
 func (s *Server) Handler() http.Handler {
-	mux, slots := http.NewServeMux(), make(chan struct{}, mostAtOnce)
+	mux, slots := http.NewServeMux(), make(chan struct{}, maxConcurrent)
 	mux.HandleFunc("POST /v1/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case slots <- struct{}{}:
@@ -196,8 +196,8 @@ func (s *Server) carryOut(ctx context.Context, w http.ResponseWriter, h http.Hea
 		return
 	}
 	names, failures := []string{}, []error(nil)
-	for _, happened := range all {
-		made, failed := s.act(ctx, cr, happened)
+	for _, o := range all {
+		made, failed := s.act(ctx, cr, o)
 		names, failures = append(names, made...), append(failures, failed...)
 	}
 	if len(failures) == 0 {
@@ -218,14 +218,14 @@ func (s *Server) failed(w http.ResponseWriter, of types.NamespacedName, err erro
 	refuse(w, http.StatusServiceUnavailable, "the cluster cannot take it now: repeat the request later")
 }
 
-// mostLimits of Receivers: with more Receivers the limits start again.
-const mostLimits = 10_000
+// maxLimits of Receivers: with more Receivers the limits start again.
+const maxLimits = 10_000
 
 // limit of the rate of requests to an existing Receiver.
 func (s *Server) limit(of types.NamespacedName) *rate.Limiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.limits == nil || len(s.limits) >= mostLimits {
+	if s.limits == nil || len(s.limits) >= maxLimits {
 		s.limits = map[types.NamespacedName]*rate.Limiter{}
 	}
 	l, ok := s.limits[of]

@@ -18,16 +18,5 @@ type ask func(ctx context.Context, p *corev1.Pod, number int32) (*crew.State, er
 
 // newAsker asks over HTTP. Only a State for this run counts.
 func newAsker(dialer func(net.Dialer) outside.Dial) ask {
-	answer := podask.New(dialer)
-	return func(ctx context.Context, p *corev1.Pod, number int32) (*crew.State, error) {
-		raw, err := answer(ctx, p)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // It says why.
-		}
-		s, err := parse(raw, number)
-		if err != nil {
-			return nil, &podask.Refusal{Why: err.Error() + ": " + podask.RemedyLogs}
-		}
-		return s, nil
-	}
+	return podask.Parsed(podask.New(dialer), parse)
 }

@@ -4,12 +4,10 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -47,17 +45,6 @@ func newCounts(kube client.Reader) *counts {
 			Help: "Faults that ended attempts of Trainings, by namespace and class.",
 		}, []string{modelserver.LabelTrainingNamespace, "class"}),
 	}
-}
-
-// serve the metrics, in place of the metrics of an earlier manager of this process.
-func (c *counts) serve() error {
-	for _, m := range []prometheus.Collector{c, c.faults} {
-		metrics.Registry.Unregister(m)
-		if err := metrics.Registry.Register(m); err != nil {
-			return fmt.Errorf("cannot register metrics of Trainings: %w", err)
-		}
-	}
-	return nil
 }
 
 // fault of a Run, if it is another one than before.

@@ -42,7 +42,7 @@ func Setup(guard *outside.Guard) func(ctrl.Manager, controller.Options) error {
 			phone:  newPhone(newAsker(guard.PodDialer), time.Now),
 			counts: newCounts(mgr.GetClient()),
 		}
-		if err := obs.counts.serve(); err != nil {
+		if err := kind.ServeMetrics("Trainings", obs.counts, obs.counts.faults); err != nil {
 			return err
 		}
 		w := &watcher{kube: mgr.GetClient(), log: o.Logger}

@@ -3,11 +3,8 @@
 package run
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -17,6 +14,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/podask"
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
@@ -38,14 +36,10 @@ var (
 	errNoState = errors.New("its answer is no State of a run")
 )
 
-// parse the State of a run with a number. It is one JSON object, and nothing follows it. Fields that this provider does not know are no
-// error, because the companion may be newer; words that it does not know are.
+// parse the State of a run with a number. A word that this provider does not know is an error.
 func parse(raw []byte, number int32) (*crew.State, error) {
-	s, d := &crew.State{}, json.NewDecoder(bytes.NewReader(raw))
-	if err := d.Decode(s); err != nil {
-		return nil, errNoState
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	s, ok := podask.Decode[crew.State](raw)
+	if !ok {
 		return nil, errNoState
 	}
 	switch {

@@ -40,7 +40,7 @@ func Setup(board *signals.Board) func(ctrl.Manager, controller.Options) error {
 	return func(mgr ctrl.Manager, o controller.Options) error {
 		w := &watcher{kube: mgr.GetClient(), board: board, now: time.Now}
 		if err := kind.Setup(mgr, o, v1alpha1.SignalGroupVersionKind, options(w), func(b *builder.Builder) {
-			b.Watches(&v1alpha1.Signal{}, w.gone())
+			b.Watches(&v1alpha1.Signal{}, w.onDelete())
 		}); err != nil {
 			return err
 		}
@@ -83,8 +83,8 @@ func (w *watcher) open(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// gone wakes the observers of the target of a Signal that was deleted. It has no finalizer, so no reconcile sees it go.
-func (w *watcher) gone() handler.Funcs {
+// onDelete wakes the observers of the target of a Signal that was deleted. It has no finalizer, so no reconcile sees it go.
+func (w *watcher) onDelete() handler.Funcs {
 	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		if s, ok := e.Object.(*v1alpha1.Signal); ok {
 			w.board.Changed(signals.TargetOf(s))
@@ -101,15 +101,15 @@ func (w *watcher) Connect(context.Context, *v1alpha1.Signal) (managed.TypedExter
 func (w *watcher) Observe(ctx context.Context, cr *v1alpha1.Signal) (managed.ExternalObservation, error) {
 	now, end := w.now(), signals.End(cr)
 	was := cr.GetCondition(xpv2.TypeReady)
-	told := xpv2.Available()
+	ready := xpv2.Available()
 	if !now.Before(end) {
-		told = xpv2.Condition{
+		ready = xpv2.Condition{
 			Type: xpv2.TypeReady, Status: corev1.ConditionFalse, Reason: ReasonEnded, LastTransitionTime: xpv2.Available().LastTransitionTime,
 			Message: fmt.Sprintf("it ended at %s, and is deleted an hour later", end.UTC().Format(time.RFC3339)),
 		}
 	}
-	cr.SetConditions(told.WithObservedGeneration(cr.GetGeneration()))
-	if was.Reason != told.Reason || was.ObservedGeneration != cr.GetGeneration() {
+	cr.SetConditions(ready.WithObservedGeneration(cr.GetGeneration()))
+	if was.Reason != ready.Reason || was.ObservedGeneration != cr.GetGeneration() {
 		w.board.Changed(signals.TargetOf(cr))
 	}
 	if now.Sub(end) >= keptFor {

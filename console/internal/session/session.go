@@ -49,8 +49,8 @@ type Login struct {
 	Next string `json:"next"`
 }
 
-// In reports whether the user is logged in at a time.
-func (s *Session) In(now time.Time) bool { return s.Token != "" && now.Before(s.Expires) }
+// LoggedIn reports whether the user is logged in at a time.
+func (s *Session) LoggedIn(now time.Time) bool { return s.Token != "" && now.Before(s.Expires) }
 
 // longest is how long a session lasts at most, also with a token that lasts longer.
 const longest = 12 * time.Hour

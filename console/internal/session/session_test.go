@@ -102,7 +102,7 @@ func TestEnd(t *testing.T) {
 		"Over.":                {Session{Token: "t", Expires: now}, false},
 		"Nobody is logged in.": {Session{Expires: now.Add(time.Hour)}, false},
 	} {
-		if got := tc.session.In(now); got != tc.want {
+		if got := tc.session.LoggedIn(now); got != tc.want {
 			t.Errorf("%s Got %t", reason, got)
 		}
 	}

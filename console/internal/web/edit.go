@@ -68,7 +68,7 @@ func (s *Server) edit(c *call) error {
 			return err //nolint:wrapcheck // It is for people already.
 		}
 		u = draft.Clean(got)
-		base = based(u, got.GetResourceVersion())
+		base = baseText(u, got.GetResourceVersion())
 	}
 	page := s.editPage(c, u, base)
 	page.Fresh = true
@@ -86,8 +86,8 @@ func (c *call) blank() *unstructured.Unstructured {
 	return u
 }
 
-// based is the text of what an edit began with, and its version.
-func based(clean *unstructured.Unstructured, version string) string {
+// baseText is the text of what an edit began with, and its version.
+func baseText(clean *unstructured.Unstructured, version string) string {
 	u := clean.DeepCopy()
 	u.SetResourceVersion(version)
 
@@ -129,8 +129,8 @@ type submission struct {
 // mostTries to apply a draft while only the status changes. What refuses it then is another conflict, for instance of an admission webhook.
 const mostTries = 3
 
-// submitted draft: the YAML, with what was changed in the form.
-func (c *call) submitted() (submission, error) {
+// parseSubmission returns the draft: the YAML, with what was changed in the form.
+func (c *call) parseSubmission() (submission, error) {
 	var sub submission
 	u, err := draft.Parse(c.r.PostFormValue("yaml"))
 	if err != nil {
@@ -169,9 +169,9 @@ func (s *Server) submit(c *call) error {
 	if c.kind.Form == nil {
 		return errNotFound
 	}
-	sub, err := c.submitted()
+	sub, err := c.parseSubmission()
 	if err != nil {
-		return s.again(c, sub, problemOf(err))
+		return s.showAgain(c, sub, problemOf(err))
 	}
 	text := draft.Text(sub.draft)
 	switch c.r.PostFormValue("do") {
@@ -197,8 +197,8 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// again shows the form with what was typed, and why it was not taken.
-func (s *Server) again(c *call, sub submission, p *kube.Problem) error {
+// showAgain shows the form with what was typed, and why it was not taken.
+func (s *Server) showAgain(c *call, sub submission, p *kube.Problem) error {
 	u := sub.draft
 	if u == nil {
 		u = c.blank()
@@ -237,12 +237,12 @@ func (s *Server) refused(c *call, sub submission, err error) error {
 	case apierrors.IsConflict(err) && c.name != "" && sub.tries < mostTries:
 		return s.conflict(c, sub)
 	case apierrors.IsAlreadyExists(err):
-		return s.again(c, sub, &kube.Problem{
+		return s.showAgain(c, sub, &kube.Problem{
 			Title:  "The name is taken",
 			Detail: fmt.Sprintf("Namespace %s has a %s %s already. Choose another name, or edit that one.", c.namespace, c.kind.Name, sub.draft.GetName()), Status: http.StatusConflict,
 		})
 	default:
-		return s.again(c, sub, problemOf(err))
+		return s.showAgain(c, sub, problemOf(err))
 	}
 }
 
@@ -283,7 +283,7 @@ func (s *Server) conflict(c *call, sub submission) error {
 	}
 	theirs := draft.Clean(got)
 	merged, conflicts := draft.Merge(sub.base, sub.draft, theirs)
-	page := s.editPage(c, merged, based(theirs, got.GetResourceVersion()))
+	page := s.editPage(c, merged, baseText(theirs, got.GetResourceVersion()))
 	base := draft.Text(sub.base)
 	page.Theirs, page.Mine, page.Conflicts = draft.Diff(base, draft.Text(theirs)), draft.Diff(base, draft.Text(sub.draft)), conflicts
 	if len(page.Theirs) == 0 {

@@ -20,12 +20,12 @@ import (
 const (
 	// settle is how long changes are collected before the page follows them.
 	settle = 300 * time.Millisecond
-	// refresh is how often a page is made again although no watch reported anything: events and ages of backups are not watched.
-	refresh = 10 * time.Second
-	// poll is how often that is where a watch is not possible.
-	poll = 3 * time.Second
-	// write is how long a browser may take to read.
-	write = 10 * time.Second
+	// refreshEvery is how often a page is made again although no watch reported anything: events and ages of backups are not watched.
+	refreshEvery = 10 * time.Second
+	// pollEvery is how often that is where a watch is not possible.
+	pollEvery = 3 * time.Second
+	// writeTimeout is how long a browser may take to read.
+	writeTimeout = 10 * time.Second
 )
 
 var errBusy = &kube.Problem{Title: "Too many pages are live", Detail: "Close some, or load this page again later.", Status: http.StatusServiceUnavailable}
@@ -78,7 +78,6 @@ func (s *Server) objectLive(c *call) error {
 
 // stream a part of a page whenever it differs, with the rights of its user, until the login ends.
 func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResource, look func(context.Context) (any, error)) error {
-	page := part
 	free, err := s.streams.take(c.session.User)
 	if err != nil {
 		return err
@@ -90,10 +89,10 @@ func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResou
 	defer stop()
 
 	changed := make(chan struct{}, 1)
-	every := refresh
+	every := refreshEvery
 	for _, r := range watched {
 		if !c.follow(ctx, r, changed) {
-			every = poll
+			every = pollEvery
 		}
 	}
 	out := newStream(c.w)
@@ -119,7 +118,7 @@ func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResou
 			timer.Reset(every)
 			soon = false
 		}
-		part = page
+		shown := part
 		data, err := look(ctx)
 		if ctx.Err() != nil {
 			continue
@@ -130,11 +129,11 @@ func (s *Server) stream(c *call, part string, watched []schema.GroupVersionResou
 			return nil
 		}
 		if err != nil {
-			data, part = problemOf(err), "problem"
+			data, shown = problemOf(err), "problem"
 		}
-		html, err := pages.Render(part, data)
+		html, err := pages.Render(shown, data)
 		if err != nil {
-			s.Log.Error("cannot render", "part", part, "error", err)
+			s.Log.Error("cannot render", "part", shown, "error", err)
 
 			return nil
 		}
@@ -160,7 +159,7 @@ func newStream(w http.ResponseWriter) *stream {
 	// The timeout of requests is not for one that lasts.
 	_ = control.SetReadDeadline(time.Time{})
 
-	return &stream{w: w, control: control, timeout: write}
+	return &stream{w: w, control: control, timeout: writeTimeout}
 }
 
 // show a part of the page when it differs from the last one. Else a line that browsers skip finds out whether this one is still there.
@@ -197,8 +196,8 @@ func (s *stream) write(data []byte) error {
 	return s.control.Flush() //nolint:wrapcheck // The same.
 }
 
-// follow changes of objects. It is false where the user may not watch them. The API server ends each watch after some minutes, and
-// another one follows it.
+// follow changes of objects, and report whether the user may watch them. The API server ends each watch after some minutes, and another one
+// follows it.
 func (c *call) follow(ctx context.Context, r schema.GroupVersionResource, changed chan<- struct{}) bool {
 	w, err := c.client.Watch(ctx, r, c.namespace, c.name)
 	if err != nil {
@@ -212,7 +211,7 @@ func (c *call) follow(ctx context.Context, r schema.GroupVersionResource, change
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(poll):
+			case <-time.After(pollEvery):
 			}
 			w, err = c.client.Watch(ctx, r, c.namespace, c.name)
 		}

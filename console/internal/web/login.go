@@ -85,7 +85,7 @@ func (s *Server) visit(c *call) error {
 }
 
 func (s *Server) login(c *call) error {
-	if c.session.In(c.now) {
+	if c.session.LoggedIn(c.now) {
 		return c.redirect(local(c.r.FormValue("next")))
 	}
 	c.session.Token, c.session.User, c.session.Expires = "", "", time.Time{}
@@ -201,7 +201,7 @@ func (s *Server) toProvider(c *call) error {
 func (s *Server) fromProvider(c *call) error {
 	l := c.session.Login
 	refuse := func(detail string) error {
-		if c.session.Login = nil; !c.session.In(c.now) {
+		if c.session.Login = nil; !c.session.LoggedIn(c.now) {
 			c.session = &session.Session{ID: session.Random()}
 		}
 		if err := s.visit(c); err != nil {

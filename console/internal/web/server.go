@@ -174,7 +174,7 @@ type frame struct {
 
 func (s *Server) frame(c *call, title string) frame {
 	f := frame{Title: title, CSRF: s.Sessions.FormToken(c.session), Namespace: c.namespace}
-	if c.session.In(c.now) {
+	if c.session.LoggedIn(c.now) {
 		f.User = c.session.User
 	}
 
@@ -220,7 +220,7 @@ func (s *Server) answer(c *call, answer func(*call) error) error {
 // user answers who is logged in, with a client of that user, about a namespace and a kind that can exist.
 func (s *Server) user(answer func(*call) error) http.Handler {
 	return s.page(func(c *call) error {
-		if !c.session.In(c.now) {
+		if !c.session.LoggedIn(c.now) {
 			return s.ended(c)
 		}
 		if c.r.Method == http.MethodPost && !s.Sessions.Genuine(c.session, c.r.PostFormValue("csrf")) {

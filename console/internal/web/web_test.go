@@ -828,7 +828,7 @@ func TestLive(t *testing.T) {
 				t.Fatalf("the stream ended: %v", lines.Err())
 			}
 		}
-		if took := time.Since(began); took >= poll {
+		if took := time.Since(began); took >= pollEvery {
 			t.Errorf("%s after %s, as if it was not watched", phase, took)
 		}
 	}

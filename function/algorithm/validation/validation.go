@@ -61,13 +61,6 @@ func ownVolumes(s v1alpha1.AlgorithmSpec) podvalidation.Container {
 	return c
 }
 
-// NoDeviceClaims is what is wrong with a claim of devices in a cluster that has no such claims.
-func NoDeviceClaims(class string) field.ErrorList {
-	return field.ErrorList{field.Invalid(spec.Child("resources", "deviceRequest", "deviceClassName"), class,
-		"the cluster does not serve ResourceClaimTemplate of resource.k8s.io/v1: upgrade Kubernetes to 1.34 or later, or set "+
-			"spec.resources.gpu to a resource that nodes advertise")}
-}
-
 // ports that two containers of a pod would need.
 func ports(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	if s.Probes.WarmUp == nil {

@@ -8,15 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-dev/capstan/apis"
 	"github.com/capstan-dev/capstan/apis/flink"
@@ -25,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/definition"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/observed"
 	"github.com/capstan-dev/capstan/function/pipeline/flink/names"
 	"github.com/capstan-dev/capstan/function/pipeline/flink/revisions"
@@ -208,46 +206,17 @@ var managed = []string{
 	"flink.taskManagers", "flink.scaling", "flink.stableWithin",
 }
 
-// usual values of fields mean the same as none, so that a field that comes with a later version begins no revision.
-var usual = sync.OnceValue(func() map[string]any {
-	d, err := definition.Read(apis.Pipeline)
-	if err != nil {
-		panic(err) // It is part of the program.
-	}
-	return d.Fields()
-})
+var theDefinition = definition.Once(apis.Pipeline)
 
-// Hash of everything of a spec that reaches the pods. By way of the type: fields that this version does not know, as during an upgrade, make
-// no revision, and neither does another way to write the same.
+// usual values of fields mean the same as none, so that a field that comes with a later version begins no revision.
+var usual = sync.OnceValue(func() map[string]any { return theDefinition().Fields() })
+
+// Hash of everything of a spec that reaches the pods.
 func Hash(written v1alpha1.PipelineSpec) (string, error) {
 	s := *written.DeepCopy()
-	slices.SortFunc(s.Secrets, func(a, b v1alpha1.MountedSecret) int { return strings.Compare(a.Name, b.Name) })
-	for _, r := range []*v1alpha1.Resources{s.Resources, s.Flink.TaskManagerResources} {
-		if r == nil {
-			continue
-		}
-		for _, q := range []*resource.Quantity{r.CPU, r.Memory, r.SharedMemory} {
-			if q != nil {
-				q.Add(resource.Quantity{}) // forgets how it was written
-			}
-		}
-	}
-	fields, err := compose.AsMap(s)
-	if err != nil {
-		return "", err //nolint:wrapcheck // The caller says what it was for.
-	}
-	for _, path := range managed {
-		unstructured.RemoveNestedField(fields, strings.Split(path, ".")...)
-	}
-	// Size, class and access mode of a claim do not reach the pods; that there is one does.
-	if state := compose.Map(fields, "flink", "state"); state["claim"] != nil {
-		state["claim"] = "own"
-	}
-	raw, err := json.Marshal(definition.Significant(fields, usual()))
-	if err != nil {
-		return "", err //nolint:wrapcheck // The same.
-	}
-	return compose.Hash(raw), nil
+	jobpod.Uniform(s.Secrets, s.Resources, s.Flink.TaskManagerResources)
+	in := jobpod.PodInputs{Managed: managed, Usual: usual(), Claim: []string{"flink", "state", "claim"}}
+	return in.Revision(s) //nolint:wrapcheck // The caller says what it was for.
 }
 
 // defaultMemory of the two roles: what Flink's own defaults add up to, in whole pods.

@@ -12,6 +12,7 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/pipeline/flink/names"
 )
 
@@ -172,7 +173,7 @@ func TestGPU(t *testing.T) {
 	if n := compose.Text(container, "resources", "limits", "nvidia.com/gpu"); n != "1" {
 		t.Errorf("want one GPU, got %q", n)
 	}
-	if text := encoded(template); !contains(text, `"key":"nvidia.com/gpu"`, `"nvidia.com/gpu.product"`, "H100") {
+	if text := composetest.Encoded(template); !contains(text, `"key":"nvidia.com/gpu"`, `"nvidia.com/gpu.product"`, "H100") {
 		t.Errorf("want a toleration and an affinity, got %s", text)
 	}
 }

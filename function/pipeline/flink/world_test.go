@@ -7,16 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-dev/capstan/apis"
 	contract "github.com/capstan-dev/capstan/apis/flink"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -73,11 +70,7 @@ func newWorld(tb testing.TB, spec string) *world {
 
 func (w *world) edit(text string) {
 	w.t.Helper()
-	var m map[string]any
-	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
-		w.t.Fatal(err)
-	}
-	maps.Copy(w.spec, m)
+	maps.Copy(w.spec, composetest.Parse(w.t, text))
 }
 
 func settings() inputv1alpha1.Settings {
@@ -87,14 +80,6 @@ func settings() inputv1alpha1.Settings {
 		Database:  inputv1alpha1.DatabaseSettings{CrossplaneNamespace: "crossplane-system"},
 	}
 }
-
-var theDefinition = sync.OnceValue(func() *definition.Definition {
-	d, err := definition.Read(apis.Pipeline)
-	if err != nil {
-		panic(err)
-	}
-	return d
-})
 
 func (w *world) ask() *compose.Plan {
 	w.t.Helper()
@@ -127,19 +112,7 @@ func (w *world) pass(crash bool) {
 	}
 	w.composed = next
 	if !crash {
-		st, err := compose.AsMap(w.plan.Status)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		conditions := []any{map[string]any{
-			"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[w.plan.Ready],
-			"reason": map[bool]string{true: "Available", false: "Creating"}[w.plan.Ready],
-		}}
-		for _, c := range w.plan.Conditions {
-			conditions = append(conditions, map[string]any{"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message})
-		}
-		st["conditions"] = conditions
-		w.status = st
+		w.status = composetest.Status(w.t, w.plan)
 	}
 	w.cluster()
 	w.observe()
@@ -228,19 +201,7 @@ func (w *world) run(d time.Duration) {
 // settle passes until nothing changes.
 func (w *world) settle() {
 	w.t.Helper()
-	for range 12 {
-		before := encoded([]any{w.status, w.composed})
-		w.pass(false)
-		if encoded([]any{w.status, w.composed}) == before {
-			return
-		}
-	}
-	w.t.Fatal("passes never settle")
-}
-
-func encoded(v any) string {
-	raw, _ := json.Marshal(v) //nolint:errchkjson // It was decoded from JSON or YAML.
-	return string(raw)
+	composetest.Settle(w.t, func() any { return []any{w.status, w.composed} }, func() { w.pass(false) })
 }
 
 func with(tb testing.TB, o compose.Object, more map[string]any) compose.Object {

@@ -6,7 +6,6 @@ package validation
 import (
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"time"
@@ -16,12 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/function/allow"
-	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/jobpod"
+	jobvalidation "github.com/capstan-dev/capstan/function/jobpod/validation"
 	flinkpods "github.com/capstan-dev/capstan/function/pipeline/flink/pods"
 	"github.com/capstan-dev/capstan/function/pipeline/pods"
-	"github.com/capstan-dev/capstan/function/placement"
 	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 
@@ -33,70 +29,31 @@ var spec = field.NewPath("spec")
 // Spec returns what is wrong with a spec that has its defaults and that the schema accepts. Written is the spec as the user wrote it, which
 // still has the fields that no type has.
 func Spec(s v1alpha1.PipelineSpec, written map[string]any, settings inputv1alpha1.Settings) field.ErrorList {
+	job := ofJob(s, written)
 	return slices.Concat(
-		mounts(s),
-		podvalidation.GPU(spec.Child("resources"), s.Resources),
-		podvalidation.Unknown(spec.Child("pod"), compose.Map(written, "pod")),
-		podvalidation.Metadata(spec.Child("podMetadata"), s.PodMetadata),
-		labels(s),
-		placement.Check(spec.Child("pod"), &s.Pod.Scheduling),
-		volumes(s, settings.Algorithm.Pod.Volumes),
+		job.Pods(settings.Algorithm.Pod.Volumes),
 		retry(s),
 		schedule(s),
 		spark(s),
 		flink(s),
-		environment(s),
+		job.Environment(),
 	)
 }
 
-// mounts must not hide each other, nor the folders of the companion.
-func mounts(s v1alpha1.PipelineSpec) field.ErrorList {
-	var ms []podvalidation.Mount
-	add := func(at *field.Path, path string) { ms = append(ms, podvalidation.Mount{Field: at, Path: path}) }
-	if s.Resources.SharedMemory != nil {
-		add(spec.Child("resources", "sharedMemory"), jobpod.SharedMemoryPath)
+// ofJob are the fields that describe the pods. Kubernetes sets JOB_COMPLETION_INDEX only where the pod has none: all pods would take
+// themselves for the same one.
+func ofJob(s v1alpha1.PipelineSpec, written map[string]any) jobvalidation.Job {
+	job := jobvalidation.Job{
+		Written: written, Resources: s.Resources, Pod: s.Pod, PodMetadata: s.PodMetadata, Config: s.Config, Secrets: s.Secrets,
+		VolumeMounts: s.VolumeMounts, Env: s.Env,
+		ReservedFolders: pods.Reserved(), ReservedFor: "the companion that starts the program", ReservedVolume: pods.ReservedVolume,
+		ReservedEnv: []string{"JOB_COMPLETION_INDEX"}, ReservedEnvIs: "is set by Capstan",
 	}
-	ms = append(ms, ownVolumes(s).Folders()...)
-	errs := podvalidation.Mounts(ms)
-	for _, m := range ms {
-		for _, own := range pods.Reserved() {
-			if podvalidation.Overlap(path.Clean(m.Path), own) != "" {
-				errs = append(errs, field.Invalid(m.Field, m.Path, own+" is for the companion that starts the program: choose another folder"))
-			}
-		}
-	}
-	return errs
-}
-
-func volumes(s v1alpha1.PipelineSpec, kinds []inputv1alpha1.PodVolumeKind) field.ErrorList {
-	var errs field.ErrorList
-	rules := podvalidation.Volumes{Kinds: kinds, Account: s.Pod.ServiceAccountName, Reserved: pods.ReservedVolume}
 	if s.Engine == v1alpha1.PipelineFlink {
-		rules.Reserved = flinkpods.ReservedVolume
+		job.ReservedVolume = flinkpods.ReservedVolume
+		job.ReservedEnv = append(job.ReservedEnv, flinkpods.OwnEnv()...)
 	}
-	for i, v := range s.Pod.Volumes {
-		errs = append(errs, rules.Volume(spec.Child("pod", "volumes").Index(i), v.Core)...)
-	}
-	return append(errs, ownVolumes(s).Unknown()...)
-}
-
-// ownVolumes that spec.volumeMounts can have.
-func ownVolumes(s v1alpha1.PipelineSpec) podvalidation.Container {
-	return podvalidation.Container{Spec: spec, Config: s.Config, Secrets: s.Secrets, Volumes: s.Pod.Volumes, Mounts: s.VolumeMounts}
-}
-
-// ownLabel is a label that Kubernetes gives the pods of a Job. It refuses a Job whose template has one.
-var ownLabel = regexp.MustCompile(`^(batch\.kubernetes\.io/.*|job-name|controller-uid)$`)
-
-// labels of pods must not be what Kubernetes selects the pods of a Job by.
-func labels(s v1alpha1.PipelineSpec) field.ErrorList {
-	var errs field.ErrorList
-	for _, key := range slices.Sorted(maps.Keys(s.PodMetadata.Labels)) {
-		if ownLabel.MatchString(key) {
-			errs = append(errs, field.Invalid(spec.Child("podMetadata", "labels"), key, "is set by Kubernetes for the pods of a Job: remove it"))
-		}
-	}
-	return errs
+	return job
 }
 
 // retry rules must be what the companion understands.
@@ -210,36 +167,8 @@ func flink(s v1alpha1.PipelineSpec) field.ErrorList {
 	return errs
 }
 
-// own variables of the companion, beside those that begin with CAPSTAN_. Kubernetes sets it only where the pod has none: all pods would
-// take themselves for the same one.
-var own = []string{"JOB_COMPLETION_INDEX"}
-
-var ownPrefix = regexp.MustCompile(`^CAPSTAN_`)
-
-// environment must not have variables that Capstan sets.
-func environment(s v1alpha1.PipelineSpec) field.ErrorList {
-	var errs field.ErrorList
-	for i, e := range s.Env {
-		ofFlink := s.Engine == v1alpha1.PipelineFlink && slices.Contains(flinkpods.OwnEnv(), e.Name)
-		if slices.Contains(own, e.Name) || ownPrefix.MatchString(e.Name) || ofFlink {
-			errs = append(errs, field.Invalid(spec.Child("env").Index(i).Child("name"), e.Name, "is set by Capstan: remove it, or choose another name"))
-		}
-	}
-	return errs
-}
-
-// Allowed returns what a spec with its defaults asks for and the platform does not allow in the namespace. The lists of Algorithms hold,
-// because the pods could be either's.
+// Allowed returns what a spec with its defaults asks for and the platform does not allow in the namespace.
 func Allowed(namespace string, s v1alpha1.PipelineSpec, settings inputv1alpha1.Settings) field.ErrorList {
-	var errs field.ErrorList
-	may, pod := settings.Algorithm.Allowed, spec.Child("pod")
-	const setting = "algorithm.allowed"
-	if account := s.Pod.ServiceAccountName; account != "" {
-		list := allow.List{Setting: setting + ".serviceAccounts", Namespace: namespace, Entries: may.ServiceAccounts}
-		if why := list.Name(account); why != "" {
-			errs = append(errs, field.Invalid(pod.Child("serviceAccountName"), account, why))
-		}
-	}
-	lists := placement.Lists{Setting: setting, Namespace: namespace, PriorityClasses: may.PriorityClasses, Tolerations: may.Tolerations}
-	return append(errs, lists.Allowed(pod, &s.Pod.Scheduling)...)
+	may := settings.Algorithm.Allowed
+	return append(jobvalidation.Account(namespace, s.Pod, may), jobvalidation.Scheduling(namespace, s.Pod, may)...)
 }

@@ -51,6 +51,16 @@ func Unknown(at *field.Path, written map[string]any) field.ErrorList {
 	return errs
 }
 
+// Devices that pods can claim only in a cluster that serves such claims. Resources are at a field.
+func Devices(at *field.Path, r *v1alpha1.Resources, served compose.Availability) field.ErrorList {
+	if r.DeviceRequest == nil || served != compose.Unavailable {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at.Child("deviceRequest", "deviceClassName"), r.DeviceRequest.DeviceClassName,
+		"the cluster does not serve ResourceClaimTemplate of resource.k8s.io/v1: upgrade Kubernetes to 1.34 or later, or set "+
+			at.Child("gpu").String()+" to a resource that nodes advertise")}
+}
+
 // Metadata of the pods, which are at a field. Some annotations lift a restriction.
 func Metadata(at *field.Path, m *v1alpha1.PodMetadata) field.ErrorList {
 	if len(m.Labels)+len(m.Annotations) == 0 {

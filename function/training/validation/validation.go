@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -18,9 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/allow"
 	"github.com/capstan-dev/capstan/function/check"
-	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/jobpod"
-	"github.com/capstan-dev/capstan/function/placement"
+	jobvalidation "github.com/capstan-dev/capstan/function/jobpod/validation"
 	podvalidation "github.com/capstan-dev/capstan/function/podspec/validation"
 	"github.com/capstan-dev/capstan/function/training/pods"
 	"github.com/capstan-dev/capstan/function/training/runs"
@@ -32,68 +29,27 @@ var spec = field.NewPath("spec")
 // Spec returns what is wrong with a spec that has its defaults and that the schema accepts. Written is the spec as the user wrote it, which
 // still has the fields that no type has.
 func Spec(s v1alpha1.TrainingSpec, written map[string]any, settings inputv1alpha1.Settings) field.ErrorList {
+	job := ofJob(s, written)
 	return slices.Concat(
-		mounts(s),
-		podvalidation.GPU(spec.Child("resources"), s.Resources),
-		podvalidation.Unknown(spec.Child("pod"), compose.Map(written, "pod")),
-		podvalidation.Metadata(spec.Child("podMetadata"), s.PodMetadata),
-		labels(s),
-		placement.Check(spec.Child("pod"), &s.Pod.Scheduling),
-		volumes(s, settings.Algorithm.Pod.Volumes),
+		job.Pods(settings.Algorithm.Pod.Volumes),
 		patterns(s),
-		environment(s),
+		job.Environment(),
 		schedule(s),
 	)
 }
 
-// mounts must not hide each other, nor the folders of the companion.
-func mounts(s v1alpha1.TrainingSpec) field.ErrorList {
-	var ms []podvalidation.Mount
-	add := func(at *field.Path, path string) { ms = append(ms, podvalidation.Mount{Field: at, Path: path}) }
-	if s.Resources.SharedMemory != nil {
-		add(spec.Child("resources", "sharedMemory"), jobpod.SharedMemoryPath)
+// ofJob are the fields that describe the pods.
+func ofJob(s v1alpha1.TrainingSpec, written map[string]any) jobvalidation.Job {
+	job := jobvalidation.Job{
+		Written: written, Resources: s.Resources, Pod: s.Pod, PodMetadata: s.PodMetadata, Config: s.Config, Secrets: s.Secrets,
+		VolumeMounts: s.VolumeMounts, Env: s.Env,
+		ReservedFolders: pods.Reserved(), ReservedFor: "the program that starts the ranks", ReservedVolume: pods.ReservedVolume,
+		ReservedEnv: ownEnv, ReservedEnvIs: "is set by Capstan for each rank",
 	}
 	if s.Checkpoint != nil {
-		add(spec.Child("checkpoint", "path"), s.Checkpoint.Path)
+		job.Mounts = []podvalidation.Mount{{Field: spec.Child("checkpoint", "path"), Path: s.Checkpoint.Path}}
 	}
-	ms = append(ms, ownVolumes(s).Folders()...)
-	errs := podvalidation.Mounts(ms)
-	for _, m := range ms {
-		for _, own := range pods.Reserved() {
-			if podvalidation.Overlap(path.Clean(m.Path), own) != "" {
-				errs = append(errs, field.Invalid(m.Field, m.Path, own+" is for the program that starts the ranks: choose another folder"))
-			}
-		}
-	}
-	return errs
-}
-
-func volumes(s v1alpha1.TrainingSpec, kinds []inputv1alpha1.PodVolumeKind) field.ErrorList {
-	var errs field.ErrorList
-	rules := podvalidation.Volumes{Kinds: kinds, Account: s.Pod.ServiceAccountName, Reserved: pods.ReservedVolume}
-	for i, v := range s.Pod.Volumes {
-		errs = append(errs, rules.Volume(spec.Child("pod", "volumes").Index(i), v.Core)...)
-	}
-	return append(errs, ownVolumes(s).Unknown()...)
-}
-
-// ownVolumes that spec.volumeMounts can have.
-func ownVolumes(s v1alpha1.TrainingSpec) podvalidation.Container {
-	return podvalidation.Container{Spec: spec, Config: s.Config, Secrets: s.Secrets, Volumes: s.Pod.Volumes, Mounts: s.VolumeMounts}
-}
-
-// ownLabel is a label that Kubernetes gives the pods of a Job. It refuses a Job whose template has one.
-var ownLabel = regexp.MustCompile(`^(batch\.kubernetes\.io/.*|job-name|controller-uid)$`)
-
-// labels of pods must not be what Kubernetes selects the pods of a Job by.
-func labels(s v1alpha1.TrainingSpec) field.ErrorList {
-	var errs field.ErrorList
-	for _, key := range slices.Sorted(maps.Keys(s.PodMetadata.Labels)) {
-		if ownLabel.MatchString(key) {
-			errs = append(errs, field.Invalid(spec.Child("podMetadata", "labels"), key, "is set by Kubernetes for the pods of a Job: remove it"))
-		}
-	}
-	return errs
+	return job
 }
 
 // patterns must be what the companion understands.
@@ -126,25 +82,12 @@ func patterns(s v1alpha1.TrainingSpec) field.ErrorList {
 	return errs
 }
 
-// own variables of a rank, beside those that begin with CAPSTAN_.
-var own = []string{
+// ownEnv are the variables of a rank, beside those that begin with CAPSTAN_.
+var ownEnv = []string{
 	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT",
 	"TORCHELASTIC_RUN_ID",
 	// Kubernetes sets it only where the pod has none: all pods would take themselves for the same member.
 	"JOB_COMPLETION_INDEX",
-}
-
-var ownPrefix = regexp.MustCompile(`^CAPSTAN_`)
-
-// environment must not have variables that the crew sets for each rank.
-func environment(s v1alpha1.TrainingSpec) field.ErrorList {
-	var errs field.ErrorList
-	for i, e := range s.Env {
-		if slices.Contains(own, e.Name) || ownPrefix.MatchString(e.Name) {
-			errs = append(errs, field.Invalid(spec.Child("env").Index(i).Child("name"), e.Name, "is set by Capstan for each rank: remove it, or choose another name"))
-		}
-	}
-	return errs
 }
 
 // schedule must name times that come.
@@ -165,21 +108,14 @@ func schedule(s v1alpha1.TrainingSpec) field.ErrorList {
 	}
 }
 
-// Allowed returns what a spec with its defaults asks for and the platform does not allow in the namespace. The lists of Algorithms hold,
-// because the pods could be either's.
+// Allowed returns what a spec with its defaults asks for and the platform does not allow in the namespace.
 func Allowed(namespace string, s v1alpha1.TrainingSpec, settings inputv1alpha1.Settings) field.ErrorList {
-	var errs field.ErrorList
-	may, pod := settings.Algorithm.Allowed, spec.Child("pod")
-	const setting = "algorithm.allowed"
-	if account := s.Pod.ServiceAccountName; account != "" {
-		list := allow.List{Setting: setting + ".serviceAccounts", Namespace: namespace, Entries: may.ServiceAccounts}
-		if why := list.Name(account); why != "" {
-			errs = append(errs, field.Invalid(pod.Child("serviceAccountName"), account, why))
-		}
-	}
-	errs = append(errs, queue(namespace, s, settings.Training.Allowed.Queues)...)
-	lists := placement.Lists{Setting: setting, Namespace: namespace, PriorityClasses: may.PriorityClasses, Tolerations: may.Tolerations}
-	return append(errs, lists.Allowed(pod, &s.Pod.Scheduling)...)
+	may := settings.Algorithm.Allowed
+	return slices.Concat(
+		jobvalidation.Account(namespace, s.Pod, may),
+		queue(namespace, s, settings.Training.Allowed.Queues),
+		jobvalidation.Scheduling(namespace, s.Pod, may),
+	)
 }
 
 // queue that the platform allows. Where it has a list, a Training without a queue would be beside all of them.

@@ -6,19 +6,14 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"database/sql"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -43,6 +38,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+	"github.com/capstan-dev/capstan/test/container"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -62,7 +58,7 @@ type cluster struct {
 	base    string
 	logs    string // kept with go test -artifacts
 	api     string
-	ca      *authority
+	ca      *container.Authority
 	net     int // second number of the addresses
 	sub     int // third number of the addresses
 	letters []string
@@ -76,7 +72,7 @@ type cluster struct {
 
 	mu        sync.Mutex
 	forwarded []net.Conn
-	members   map[string]*running
+	members   map[string]*container.Running
 	events    []leaders
 }
 
@@ -92,14 +88,14 @@ var clusters int
 // newCluster with the objects that a Database has, and no member yet.
 func newCluster(t *testing.T, letters ...string) *cluster {
 	t.Helper()
-	root := rootfs(t)
+	root := container.Root(t, "mysql")
 	cfg := outside.SharedAPIServer(t)
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{
-		t: t, client: client, root: root, base: t.TempDir(), logs: t.ArtifactDir(), members: map[string]*running{}, letters: letters,
+		t: t, client: client, root: root, base: t.TempDir(), logs: t.ArtifactDir(), members: map[string]*container.Running{}, letters: letters,
 		api: strings.Trim(strings.TrimPrefix(cfg.Host, "https:"), "/"), net: 64 + os.Getpid()%128, sub: clusters,
 	}
 	// Containers are another user than the test.
@@ -113,7 +109,7 @@ func newCluster(t *testing.T, letters ...string) *cluster {
 		t.Fatal(err)
 	}
 	c.ns = ns.Name
-	if c.ca, err = newAuthority(); err != nil {
+	if c.ca, err = container.NewAuthority(); err != nil {
 		t.Fatal(err)
 	}
 	clusters++
@@ -130,7 +126,7 @@ func newCluster(t *testing.T, letters ...string) *cluster {
 	t.Cleanup(func() {
 		for _, l := range c.letters {
 			if r := c.running(l); r != nil {
-				r.kill()
+				r.Kill()
 			}
 		}
 	})
@@ -242,13 +238,13 @@ func (c *cluster) certificate() {
 	for _, s := range []string{"rw", "ro"} {
 		names = append(names, fmt.Sprintf("%s-%s.%s.svc", database, s, c.ns))
 	}
-	cert, key, err := c.ca.issue(mysqlmember.MemberCommonName, names)
+	cert, key, err := c.ca.Issue(mysqlmember.MemberCommonName, names)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.file("members/tls.key", key)
 	c.file("members/tls.crt", cert)
-	c.file("members/ca.crt", c.ca.pem)
+	c.file("members/ca.crt", c.ca.PEM)
 }
 
 // file that is mounted.
@@ -335,17 +331,17 @@ func (c *cluster) identify(letter string) layout.Names {
 }
 
 // start a member, with its volume if it has one.
-func (c *cluster) start(letter string) *running {
+func (c *cluster) start(letter string) *container.Running {
 	c.t.Helper()
 	m := c.identify(letter)
 	mount := func(name string) string { return filepath.Join(c.base, name) }
 	data := mount("data-" + letter)
 	scratch := filepath.Join(c.base, fmt.Sprintf("scratch-%s-%d", letter, time.Now().UnixNano()))
-	if err := errors.Join(os.MkdirAll(data, 0o770), os.Chown(data, user, user), os.Mkdir(scratch, 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll(data, 0o770), os.Chown(data, container.User, container.User), os.Mkdir(scratch, 0o755)); err != nil {
 		c.t.Fatal(err)
 	}
-	box := container{
-		Root: c.root, Scratch: scratch, Network: c.netns(letter), Program: memberProgram, DNS: c.dns,
+	box := container.Spec{
+		Run: "mysqld", Root: c.root, Scratch: scratch, Network: c.netns(letter), Program: container.Program, DNS: c.dns,
 		Hosts: hostsOf(m.IP + " " + m.Pod + "." + c.podsHost()), Host: m.Pod, Args: []string{"run"},
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
@@ -362,7 +358,7 @@ func (c *cluster) start(letter string) *running {
 		"CAPSTAN_SCOPE=" + m.Scope, "CAPSTAN_IDENTITY=" + m.Identity, "CAPSTAN_VERSION=" + m.Version,
 		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port,
 	}
-	r := box.start(c.t, filepath.Join(c.logs, "log-"+letter), env)
+	r := box.Start(c.t, filepath.Join(c.logs, "log-"+letter), env)
 	c.mu.Lock()
 	c.members[letter] = r
 	c.mu.Unlock()
@@ -373,7 +369,7 @@ func (c *cluster) start(letter string) *running {
 func (c *cluster) volume(letter string, size int) {
 	c.t.Helper()
 	data := filepath.Join(c.base, "data-"+letter)
-	if err := errors.Join(os.MkdirAll(data, 0o770), unix.Mount("tmpfs", data, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0770,uid=%d,gid=%d", size, user, user))); err != nil {
+	if err := errors.Join(os.MkdirAll(data, 0o770), unix.Mount("tmpfs", data, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0770,uid=%d,gid=%d", size, container.User, container.User))); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = unix.Unmount(data, unix.MNT_DETACH) })
@@ -388,7 +384,7 @@ func hostsOf(own ...string) string {
 }
 
 // running container of a member.
-func (c *cluster) running(letter string) *running {
+func (c *cluster) running(letter string) *container.Running {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.members[letter]
@@ -491,7 +487,7 @@ func (c *cluster) connect(letter, account, db string) *sql.DB {
 	cfg.Addr = c.identify(letter).IP + ":" + strconv.Itoa(mysqlmember.PortMySQL)
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout, cfg.Logger = 2*time.Second, patience, patience, &driver.NopLogger{}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(c.ca.pem)
+	pool.AppendCertsFromPEM(c.ca.PEM)
 	cfg.TLS = &tls.Config{RootCAs: pool, ServerName: database + "-rw." + c.ns + ".svc", MinVersion: tls.VersionTLS12}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
@@ -504,7 +500,7 @@ func (c *cluster) connect(letter, account, db string) *sql.DB {
 
 // inside a container, ask the server as its own user does.
 func (c *cluster) inside(letter, query string) string {
-	out, err := c.running(letter).enter("/usr/bin/mysql", "--no-defaults", "-S", mysqlmember.FileSocket, "-u"+mysqlmember.AccountMember, "-N", "-B", "-e", query)
+	out, err := c.running(letter).Enter("/usr/bin/mysql", "--no-defaults", "-S", mysqlmember.FileSocket, "-u"+mysqlmember.AccountMember, "-N", "-B", "-e", query)
 	if err != nil {
 		return fmt.Sprintf("%v: %s", err, out)
 	}
@@ -552,50 +548,6 @@ func (c *cluster) ready(letters ...string) bool {
 		}
 	}
 	return c.leader() != ""
-}
-
-// An authority signs the certificates of members.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newAuthority() (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	cert := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "authority of a test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	return &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
-}
-
-// issue a certificate of a common name.
-func (a *authority) issue(name string, names []string) (cert, key []byte, err error) {
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: names,
-		NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.cert, k.Public(), a.key)
-	if err != nil {
-		return nil, nil, err
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), nil
 }
 
 // verifier of a password for caching_sha2_password: SHA-256-crypt of 5000 rounds, with 20 characters of salt.

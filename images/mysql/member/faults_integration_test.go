@@ -76,7 +76,7 @@ func rejoinsWithoutAPIServer(t *testing.T, c *cluster, w *writer) {
 	for range 2 {
 		former, _ := c.primary()
 		begun := time.Now()
-		_ = syscall.Kill(c.running(former).server(), syscall.SIGKILL)
+		_ = syscall.Kill(c.running(former).Child("mysqld"), syscall.SIGKILL)
 		killed[former] = true
 		c.eventually("another one leads, which is recorded", time.Minute, func() bool { l, open := c.primary(); return open && !killed[l] })
 		t.Logf("%s was killed, and another one takes writes after %s", former, time.Since(begun).Round(10*time.Millisecond))
@@ -84,7 +84,7 @@ func rejoinsWithoutAPIServer(t *testing.T, c *cluster, w *writer) {
 		t.Logf("%s is back after %s", former, time.Since(begun).Round(10*time.Millisecond))
 	}
 	last, _ := c.primary()
-	_ = syscall.Kill(c.running(last).server(), syscall.SIGKILL)
+	_ = syscall.Kill(c.running(last).Child("mysqld"), syscall.SIGKILL)
 	c.eventually("one leads that is not recorded", time.Minute, func() bool { l, _ := c.primary(); return l != "" && l != last })
 	// The server of the new leader takes writes until its program sees that it leads.
 	var since time.Time
@@ -112,7 +112,7 @@ func rejoinsWithoutAPIServer(t *testing.T, c *cluster, w *writer) {
 func farBehind(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	away := c.followers()[0]
-	c.running(away).terminate(true)
+	c.running(away).Terminate(true)
 	w.goesOn(10 * time.Second)
 	for _, l := range c.letters {
 		if l != away {
@@ -144,7 +144,7 @@ func leaderNeverRemoved(t *testing.T, c *cluster, w *writer) {
 		}
 	}
 	former := c.leader()
-	_ = syscall.Kill(c.running(former).server(), syscall.SIGKILL)
+	_ = syscall.Kill(c.running(former).Child("mysqld"), syscall.SIGKILL)
 	seen := c.followers()[0]
 	c.eventually("the group keeps it", 30*time.Second, func() bool {
 		return c.inside(seen, "SELECT MEMBER_STATE FROM performance_schema.replication_group_members WHERE MEMBER_ROLE = 'PRIMARY'") == "UNREACHABLE"
@@ -176,7 +176,7 @@ func TestLongAPIOutage(t *testing.T) {
 	if gap, errs := w.reset(); gap > 3*time.Second || len(errs) > 0 || !c.ready(c.letters...) {
 		t.Errorf("in two minutes without the API server writes waited %s; %v", gap, errs)
 	}
-	_ = syscall.Kill(c.running(former).server(), syscall.SIGKILL)
+	_ = syscall.Kill(c.running(former).Child("mysqld"), syscall.SIGKILL)
 	t.Logf("another one takes writes after %s", c.eventually("another one takes writes", time.Minute, func() bool { l, open := c.primary(); return open && l != former }))
 	t.Logf("%s is back after %s", former, c.eventually("it is back", 2*time.Minute, func() bool { return c.online(former) == "3" }))
 	next, _ := c.primary()

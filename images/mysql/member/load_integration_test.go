@@ -120,7 +120,7 @@ func largeDuringFailover(t *testing.T, c *cluster, w *writer) {
 		return c.inside(former, "SELECT COUNT(*) FROM performance_schema.processlist WHERE INFO LIKE 'INSERT INTO shop.large%' AND STATE LIKE 'waiting for handler commit%'") == "1" ||
 			!c.executes(former, "INSERT INTO shop.large")
 	})
-	_ = syscall.Kill(c.running(former).server(), syscall.SIGKILL)
+	_ = syscall.Kill(c.running(former).Child("mysqld"), syscall.SIGKILL)
 	answer := <-said
 	gapOf(t, c, w, former)
 	c.eventually("it follows", 3*time.Minute, func() bool { return c.ready(c.letters...) })
@@ -142,7 +142,7 @@ func ddlDuringFailover(t *testing.T, c *cluster, w *writer) {
 	said := c.statements(former, "ALTER TABLE shop.wide ADD COLUMN more INT, ALGORITHM=COPY; SELECT 'altered'")
 	c.eventually("it is executed", 10*time.Second, func() bool { return c.executes(former, "ALTER TABLE shop.wide") })
 	time.Sleep(500 * time.Millisecond)
-	_ = syscall.Kill(c.running(former).server(), syscall.SIGKILL)
+	_ = syscall.Kill(c.running(former).Child("mysqld"), syscall.SIGKILL)
 	answer := <-said
 	gapOf(t, c, w, former)
 	c.eventually("it follows", 3*time.Minute, func() bool { return c.ready(c.letters...) })
@@ -165,7 +165,7 @@ func ddlBeforeFailover(t *testing.T, c *cluster, w *writer) {
 		t.Fatal(said)
 	}
 	t.Logf("altered after %s", time.Since(begun).Round(10*time.Millisecond))
-	_ = syscall.Kill(c.running(former).server(), syscall.SIGKILL)
+	_ = syscall.Kill(c.running(former).Child("mysqld"), syscall.SIGKILL)
 	gapOf(t, c, w, former)
 	c.eventually("it follows", 3*time.Minute, func() bool { return c.ready(c.letters...) })
 	if n := c.same("SELECT COUNT(*) FROM information_schema.columns WHERE table_name = 'wide' AND column_name = 'yet'"); n != "1" {

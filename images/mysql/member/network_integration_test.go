@@ -5,7 +5,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,7 +13,7 @@ import (
 	"runtime"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 // Each member has a network of its own, as a pod has: a server that finds the address of another one on its own machine takes it for itself.
@@ -74,7 +73,7 @@ func (c *cluster) lose(letter string) {
 	}
 	c.dnsDown.Store(true)
 	c.ip("link", "set", c.link()+letter, "down")
-	c.running(letter).kill()
+	c.running(letter).Kill()
 }
 
 // bring a node back that was lost, and its member.
@@ -150,7 +149,7 @@ func listenIn(netns, address string) (net.Listener, error) {
 	done := make(chan result)
 	go func() {
 		runtime.LockOSThread() // the thread ends with the goroutine
-		err := enterNetwork(netns)
+		err := container.EnterNetwork(netns)
 		var l net.Listener
 		if err == nil {
 			l, err = net.Listen("tcp", address)
@@ -159,16 +158,4 @@ func listenIn(netns, address string) (net.Listener, error) {
 	}()
 	r := <-done
 	return r.l, r.err
-}
-
-// enterNetwork of a namespace with this thread.
-func enterNetwork(netns string) error {
-	f, err := os.Open(netns)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(unix.Setns(int(f.Fd()), unix.CLONE_NEWNET), f.Close()); err != nil {
-		return fmt.Errorf("cannot enter the network %s: %w", netns, err)
-	}
-	return nil
 }

@@ -23,7 +23,7 @@ func TestParametersWhileJoining(t *testing.T) {
 	for round := range 3 {
 		c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready(c.letters...) })
 		emptied := c.followers()[round%2]
-		c.running(emptied).kill()
+		c.running(emptied).Kill()
 		if err := os.RemoveAll(filepath.Join(c.base, "data-"+emptied)); err != nil {
 			t.Fatal(err)
 		}

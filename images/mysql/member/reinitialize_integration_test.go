@@ -59,7 +59,7 @@ func TestReinitialize(t *testing.T) {
 	c.becomes("2", leader, members.ReinitializeRefused)
 
 	// A program that ends does not carry out the same request again.
-	c.running(doubted).kill()
+	c.running(doubted).Kill()
 	c.request("1", doubted)
 	c.start(doubted)
 	c.eventually("it is back", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
@@ -69,7 +69,7 @@ func TestReinitialize(t *testing.T) {
 	}
 
 	// One of three that is lost could leave the leader alone.
-	c.running(other).kill()
+	c.running(other).Kill()
 	c.request("3", doubted)
 	if r := c.becomes("3", doubted, members.ReinitializeWaiting); !strings.Contains(r.Message, "more than half of the 2 other members") {
 		t.Errorf("want it to say for what, got %q", r.Message)
@@ -96,7 +96,7 @@ func TestReinitialize(t *testing.T) {
 	}
 
 	// So does data that no server starts on.
-	c.running(doubted).kill()
+	c.running(doubted).Kill()
 	if err := os.Truncate(filepath.Join(c.base, "data-"+doubted, "mysql", "ibdata1"), 0); err != nil {
 		t.Fatal(err)
 	}

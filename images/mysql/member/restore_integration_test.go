@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/outcome"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/binlog"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 // job runs the program in a pod of its own, beside those of members, until it ends or has said a word, after which it is killed. It returns what
@@ -28,34 +29,34 @@ func (c *cluster) job(killedAt string, args ...string) (said string, left []stri
 	c.t.Helper()
 	name := args[0]
 	volume, scratch := c.folder(fmt.Sprintf("volume-%s-%d", name, time.Now().UnixNano())), c.folder(fmt.Sprintf("scratch-%s-%d", name, time.Now().UnixNano()))
-	if err := errors.Join(os.Chmod(volume, 0o770), os.Chown(volume, user, user)); err != nil {
+	if err := errors.Join(os.Chmod(volume, 0o770), os.Chown(volume, container.User, container.User)); err != nil {
 		c.t.Fatal(err)
 	}
-	cert, key, err := c.ca.issue(mysqlmember.BackupCommonName, nil)
+	cert, key, err := c.ca.Issue(mysqlmember.BackupCommonName, nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.file("client/tls.key", key)
 	c.file("client/tls.crt", cert)
-	c.file("client/ca.crt", c.ca.pem)
+	c.file("client/ca.crt", c.ca.PEM)
 	log := filepath.Join(c.logs, "log-"+name)
 	_ = os.Remove(log)
-	r := container{
-		Root: c.root, Scratch: scratch, Network: c.netns(letterOfJobs), Program: memberProgram, Hosts: hostsOf(), DNS: c.dns, Host: name, Args: args,
+	r := container.Spec{
+		Run: "mysqld", Root: c.root, Scratch: scratch, Network: c.netns(letterOfJobs), Program: container.Program, Hosts: hostsOf(), DNS: c.dns, Host: name, Args: args,
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: volume, mysqlmember.FolderConfig: filepath.Join(c.base, "config"), mysqlmember.FolderMembers: filepath.Join(c.base, "client"),
 			mysqlmember.FolderBackup: c.folder("backup"), mysqlmember.FolderBackupKey: c.folder("backup-key"),
 		},
-	}.start(c.t, log, nil)
+	}.Start(c.t, log, nil)
 	var raw []byte
 	for until := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if raw, err = os.ReadFile(log); err != nil {
 			c.t.Fatal(err)
 		}
 		if time.Now().After(until) || killedAt != "" && strings.Contains(string(raw), killedAt) {
-			r.kill()
+			r.Kill()
 		}
-		if r.ended() {
+		if r.Ended() {
 			raw, _ = os.ReadFile(log)
 			break
 		}
@@ -218,7 +219,7 @@ func TestRestore(t *testing.T) {
 			}
 			return begins != ""
 		})
-		n.running(begins).kill()
+		n.running(begins).Kill()
 		n.start(begins)
 		t.Logf("ready after %s", n.eventually("the copy serves", 3*time.Minute, func() bool { return n.ready("a", "b") }))
 		for _, l := range []string{"a", "b"} {
@@ -236,7 +237,7 @@ func TestRestore(t *testing.T) {
 			return err == nil
 		})
 		// It is restored once: a start later has what was written since.
-		n.running("a").terminate(true)
+		n.running("a").Terminate(true)
 		n.start("a")
 		n.eventually("it serves again", 3*time.Minute, func() bool { return n.ready("a", "b") })
 		if got := n.inside("a", "SHOW DATABASES LIKE 'another'"); got != "another" {

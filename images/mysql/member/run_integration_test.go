@@ -5,11 +5,8 @@
 package main
 
 import (
-	"context"
 	"encoding/hex"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,34 +16,10 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
-	"github.com/capstan-dev/capstan/test/outside"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
-// memberProgram is the program as it is built for its image.
-var memberProgram string
-
-func TestMain(m *testing.M) {
-	if raw := os.Getenv(asContainer); raw != "" {
-		fmt.Fprintln(os.Stderr, become(raw))
-		os.Exit(1)
-	}
-	dir, err := os.MkdirTemp("", "capstan-member-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	_ = os.Chmod(dir, 0o755)
-	memberProgram = filepath.Join(dir, "capstan-member")
-	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", memberProgram, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "cannot build the program: %v: %s\n", err, out)
-		os.Exit(1)
-	}
-	code := outside.Main(m)
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(container.Main(m)) }
 
 // begin a Database with a table to write to.
 func begin(t *testing.T, c *cluster, letters ...string) {
@@ -88,7 +61,7 @@ func TestOneMember(t *testing.T) {
 		return s.State == members.StateRunning && s.Role == members.StatusPrimary && s.Timeline == 1 && r.Version == "9.7.4" && r.Reason == "" && role == members.RoleLeader
 	})
 	begun := time.Now()
-	c.running("a").terminate(true)
+	c.running("a").Terminate(true)
 	t.Logf("stopped after %s", time.Since(begun).Round(time.Millisecond))
 	if s, _, role := c.status("a"); s.State != members.StateStopped || role != "" || c.annotations(members.SuffixLeader)[members.AnnotationLeader] != "" {
 		t.Errorf("it stopped, and tells %v with the role %q, of the leader %q", s, role, c.annotations(members.SuffixLeader)[members.AnnotationLeader])
@@ -177,7 +150,7 @@ func handOver(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	former := c.leader()
 	begun := time.Now()
-	c.running(former).terminate(true)
+	c.running(former).Terminate(true)
 	t.Logf("stopped after %s", time.Since(begun).Round(time.Millisecond))
 	gapOf(t, c, w, former)
 	c.start(former)
@@ -203,7 +176,7 @@ func switchOver(t *testing.T, c *cluster, w *writer) {
 func serverKilled(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	former := c.leader()
-	if err := syscall.Kill(c.running(former).server(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(c.running(former).Child("mysqld"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	gapOf(t, c, w, former)
@@ -214,7 +187,7 @@ func serverKilled(t *testing.T, c *cluster, w *writer) {
 func serverFrozen(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	former := c.leader()
-	pid := c.running(former).server()
+	pid := c.running(former).Child("mysqld")
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
 	gapOf(t, c, w, former)
 	_ = syscall.Kill(pid, syscall.SIGCONT)
@@ -225,9 +198,9 @@ func serverFrozen(t *testing.T, c *cluster, w *writer) {
 func everythingFrozen(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	former := c.leader()
-	c.running(former).signal(syscall.SIGSTOP, nil)
+	c.running(former).Signal(syscall.SIGSTOP, nil)
 	gapOf(t, c, w, former)
-	c.running(former).signal(syscall.SIGCONT, nil)
+	c.running(former).Signal(syscall.SIGCONT, nil)
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if _, _, role := c.status(former); role == members.RoleLeader {
 			t.Fatal("it took the label of the leader back")
@@ -256,7 +229,7 @@ func nodeLost(t *testing.T, c *cluster, w *writer) {
 func allKilled(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	for _, l := range c.letters {
-		_ = syscall.Kill(c.running(l).server(), syscall.SIGKILL)
+		_ = syscall.Kill(c.running(l).Child("mysqld"), syscall.SIGKILL)
 	}
 	t.Logf("ready again after %s", c.eventually("all are back", 3*time.Minute, func() bool { return c.ready("a", "b", "c") }))
 	w.goesOn(time.Minute)
@@ -298,7 +271,7 @@ func parameters(_ *testing.T, c *cluster, _ *writer) {
 func certificateRenewed(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	serial := func(port int) string {
-		out, _ := c.running("a").enter("/usr/bin/mysql", "--no-defaults", "-h", c.identify("a").Pod+"."+c.podsHost(), "-P", strconv.Itoa(port),
+		out, _ := c.running("a").Enter("/usr/bin/mysql", "--no-defaults", "-h", c.identify("a").Pod+"."+c.podsHost(), "-P", strconv.Itoa(port),
 			"-u"+mysqlmember.AccountReplication, "--ssl-ca="+mysqlmember.FileMemberCA, "--ssl-cert="+mysqlmember.FileMemberCert, "--ssl-key="+mysqlmember.FileMemberKey,
 			"--ssl-mode=VERIFY_IDENTITY", "-N", "-B", "-e", "SHOW STATUS LIKE 'Ssl_server_not_after'; SELECT @@version")
 		return out
@@ -345,7 +318,7 @@ func twoOfThreeKilled(t *testing.T, c *cluster, w *writer) {
 	third := c.leader()
 	gone := c.followers()
 	for _, l := range gone {
-		c.running(l).kill()
+		c.running(l).Kill()
 	}
 	c.eventually("the third one gives up", 40*time.Second, func() bool {
 		_, r, role := c.status(third)
@@ -383,7 +356,7 @@ func extraTransactions(t *testing.T, c *cluster, _ *writer) {
 		t.Errorf("it tells %q, and has %q more than the group", message, out)
 	}
 	// As the message says.
-	c.running(odd).kill()
+	c.running(odd).Kill()
 	if err := os.RemoveAll(filepath.Join(c.base, "data-"+odd)); err != nil {
 		t.Fatal(err)
 	}

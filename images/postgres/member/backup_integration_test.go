@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/outcome"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/test/container"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -81,18 +82,18 @@ func (c *cluster) backup() (outcome.Backup, string) { return c.backupWithin(5 * 
 // backupWithin the deadline of its Job.
 func (c *cluster) backupWithin(deadline time.Duration) (outcome.Backup, string) {
 	c.t.Helper()
-	cert, key, err := c.ca.issue(pgmember.BackupCommonName, nil)
+	cert, key, err := c.ca.Issue(pgmember.BackupCommonName, nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.file("client/tls.key", key)
 	c.file("client/tls.crt", cert)
-	c.file("client/ca.crt", c.ca.pem)
+	c.file("client/ca.crt", c.ca.PEM)
 	for _, name := range []string{"tls.key", "tls.crt", "ca.crt"} {
 		if err := os.Chmod(filepath.Join(c.base, "client", name), 0o440); err != nil {
 			c.t.Fatal(err)
 		}
-		_ = os.Chown(filepath.Join(c.base, "client", name), 0, user)
+		_ = os.Chown(filepath.Join(c.base, "client", name), 0, container.User)
 	}
 	raw := c.jobWithin(deadline, "backup", map[string]string{pgmember.FolderMembers: filepath.Join(c.base, "client")}, "backup")
 	var out outcome.Backup
@@ -123,11 +124,11 @@ func (c *cluster) jobWithin(deadline time.Duration, name string, mounts map[stri
 		"/etc/capstan/config": filepath.Join(c.base, "config"), pgmember.FolderBackup: filepath.Join(c.base, "bucket"), pgmember.FolderBackupKey: c.folder("backup-key"),
 	}
 	maps.Copy(all, mounts)
-	r := container{Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: name, Args: args, Mounts: all}.start(c.t, log, nil)
+	r := container.Spec{Run: "postgresql", Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: name, Args: args, Mounts: all}.Start(c.t, log, nil)
 	select {
-	case <-r.done:
+	case <-r.Done():
 	case <-time.After(deadline):
-		r.kill()
+		r.Kill()
 	}
 	raw, err := os.ReadFile(log)
 	if err != nil {
@@ -171,7 +172,7 @@ func TestBackup(t *testing.T) {
 // switchLog lets the leader begin another segment, so that what was written comes into the archive now.
 func (c *cluster) switchLog(letter string) {
 	c.t.Helper()
-	out, err := c.running(letter).enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-Atc", "select pg_switch_wal()")
+	out, err := c.running(letter).Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-Atc", "select pg_switch_wal()")
 	if err != nil {
 		c.t.Fatalf("cannot begin another segment: %v: %s", err, out)
 	}

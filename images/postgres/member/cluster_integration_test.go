@@ -6,20 +6,15 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/hmac"
 	"crypto/pbkdf2"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -47,6 +42,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/engine/postgres"
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/test/container"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -68,7 +64,7 @@ type cluster struct {
 	logs    string // kept with go test -artifacts
 	program string
 	api     *gate
-	ca      *authority
+	ca      *container.Authority
 	server  postgres.Server
 	second  postgres.Server // of the second generation, if there is one
 	upgrade string          // that the second generation begins with
@@ -81,7 +77,7 @@ type cluster struct {
 	reaches []string        // lines of /etc/hosts beyond those of members
 
 	mu      sync.Mutex
-	members map[string]*running
+	members map[string]*container.Running
 	events  []leaders
 	locks   []locked
 }
@@ -113,14 +109,14 @@ var clusters int
 // newClusterWith something else than usual.
 func newClusterWith(t *testing.T, letters []string, adjust func(*cluster)) *cluster {
 	t.Helper()
-	root := rootfs(t)
+	root := container.Root(t, "postgres")
 	cfg := outside.SharedAPIServer(t)
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{
-		t: t, client: client, root: root, base: t.TempDir(), logs: t.ArtifactDir(), program: memberProgram, members: map[string]*running{},
+		t: t, client: client, root: root, base: t.TempDir(), logs: t.ArtifactDir(), program: container.Program, members: map[string]*container.Running{},
 		letters: letters, wal: map[string]bool{}, apart: os.Getenv("CAPSTAN_TEST_WAL_VOLUMES") != "",
 		api: newGate(t, strings.Trim(strings.TrimPrefix(cfg.Host, "https:"), "/")), net: 64 + os.Getpid()%128, sub: clusters,
 	}
@@ -135,7 +131,7 @@ func newClusterWith(t *testing.T, letters []string, adjust func(*cluster)) *clus
 		t.Fatal(err)
 	}
 	c.ns = ns.Name
-	if c.ca, err = newAuthority(); err != nil {
+	if c.ca, err = container.NewAuthority(); err != nil {
 		t.Fatal(err)
 	}
 	c.server = postgres.Server{
@@ -158,7 +154,7 @@ func newClusterWith(t *testing.T, letters []string, adjust func(*cluster)) *clus
 	t.Cleanup(func() {
 		for _, l := range c.letters {
 			if r := c.running(l); r != nil {
-				r.kill()
+				r.Kill()
 			}
 		}
 	})
@@ -219,13 +215,13 @@ func (c *cluster) certificate() {
 	for _, s := range []string{"rw", "ro"} {
 		names = append(names, fmt.Sprintf("%s-%s.%s.svc", database, s, c.ns))
 	}
-	cert, key, err := c.ca.sign(names)
+	cert, key, err := c.ca.Issue(pgmember.MemberCommonName, names)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.file("members/tls.key", key)
 	c.file("members/tls.crt", cert)
-	c.file("members/ca.crt", c.ca.pem)
+	c.file("members/ca.crt", c.ca.PEM)
 }
 
 // file that is mounted.
@@ -251,7 +247,7 @@ func (c *cluster) folder(name string) string {
 func (c *cluster) owned(name string) string {
 	c.t.Helper()
 	path := c.folder(name)
-	if err := os.Chown(path, user, user); err != nil {
+	if err := os.Chown(path, container.User, container.User); err != nil {
 		c.t.Fatal(err)
 	}
 	return path
@@ -313,17 +309,17 @@ func (c *cluster) identify(letter string) layout.Names {
 }
 
 // start a member, with its volume if it has one.
-func (c *cluster) start(letter string) *running {
+func (c *cluster) start(letter string) *container.Running {
 	c.t.Helper()
 	m := c.identify(letter)
 	mount := func(name string) string { return filepath.Join(c.base, name) }
 	data := mount("data-" + letter)
 	scratch := filepath.Join(c.base, fmt.Sprintf("scratch-%s-%d", letter, time.Now().UnixNano()))
-	if err := errors.Join(os.MkdirAll(data, 0o770), os.Chown(data, user, user), os.Mkdir(scratch, 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll(data, 0o770), os.Chown(data, container.User, container.User), os.Mkdir(scratch, 0o755)); err != nil {
 		c.t.Fatal(err)
 	}
-	box := container{
-		Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: m.Pod, Args: []string{"run"},
+	box := container.Spec{
+		Run: "postgresql", Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: m.Pod, Args: []string{"run"},
 		Mounts: map[string]string{
 			pgmember.FolderVolume: data, "/etc/capstan/config": mount(configOf(letter)), pgmember.FolderMembers: mount("members"), pgmember.FolderServer: mount("members"),
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
@@ -352,7 +348,7 @@ func (c *cluster) start(letter string) *running {
 	if c.ipv6 {
 		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATRONI_RESTAPI_") })
 	}
-	r := box.start(c.t, filepath.Join(c.logs, "log-"+letter), env)
+	r := box.Start(c.t, filepath.Join(c.logs, "log-"+letter), env)
 	c.mu.Lock()
 	c.members[letter] = r
 	c.mu.Unlock()
@@ -374,7 +370,7 @@ func (c *cluster) hosts() string {
 }
 
 // running container of a member.
-func (c *cluster) running(letter string) *running {
+func (c *cluster) running(letter string) *container.Running {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.members[letter]
@@ -560,7 +556,7 @@ func (c *cluster) connect(ctx context.Context, letter, db string) (*pgx.Conn, er
 		return nil, err
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(c.ca.pem)
+	pool.AppendCertsFromPEM(c.ca.PEM)
 	cfg.TLSConfig = &tls.Config{RootCAs: pool, ServerName: database + "-rw." + c.ns + ".svc", MinVersion: tls.VersionTLS12}
 	return pgx.ConnectConfig(ctx, cfg)
 }
@@ -608,59 +604,6 @@ func (c *cluster) ready(letters ...string) bool {
 		}
 	}
 	return c.leader() != ""
-}
-
-// An authority signs the certificates of members.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newAuthority() (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	cert := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "authority of a test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	// As parsed it has the key identifier that those it signs name it by, and Python verifies that.
-	if cert, err = x509.ParseCertificate(der); err != nil {
-		return nil, err
-	}
-	return &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
-}
-
-// sign a certificate of members.
-func (a *authority) sign(names []string) (cert, key []byte, err error) {
-	return a.issue(pgmember.MemberCommonName, names)
-}
-
-// issue a certificate of a common name.
-func (a *authority) issue(name string, names []string) (cert, key []byte, err error) {
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: names,
-		NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.cert, k.Public(), a.key)
-	if err != nil {
-		return nil, nil, err
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), nil
 }
 
 // scram verifier of a password (RFC 5803).

@@ -17,17 +17,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 // volume of its own for a member, of a size, whatever else is on the disk of the machine.
 func (c *cluster) volume(letter string, size int64) {
 	c.t.Helper()
 	folder := c.folder("data-" + letter)
-	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0770,uid=%d,gid=%d", size, user, user)); err != nil {
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0770,uid=%d,gid=%d", size, container.User, container.User)); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() {
-		c.running(letter).kill()
+		c.running(letter).Kill()
 		if err := unix.Unmount(folder, unix.MNT_DETACH); err != nil {
 			c.t.Error(err)
 		}
@@ -45,14 +46,14 @@ func TestDivergedIsKept(t *testing.T) {
 	c.eventually("commits are on two members", time.Minute, c.synchronous)
 	former := c.leader()
 	next := c.standbyOf(former)
-	c.running(next).signal(syscall.SIGSTOP, nil)
+	c.running(next).Signal(syscall.SIGSTOP, nil)
 	// More than buffers of the network hold, so that the commit is on one member only.
 	const alone = "set synchronous_commit = local; "
 	c.asSuperuser(former, alone+"select pg_logical_emit_message(false, 'x', repeat('x', 1000000)) from generate_series(1, 40)")
 	c.asSuperuser(former, alone+"create table only_here as select 1 as id")
 	c.asSuperuser(former, "checkpoint")
-	c.running(former).kill()
-	c.running(next).signal(syscall.SIGCONT, nil)
+	c.running(former).Kill()
+	c.running(next).Signal(syscall.SIGCONT, nil)
 	c.eventually("the other one leads", time.Minute, func() bool { return c.leader() == next })
 	c.eventually("it takes writes", time.Minute, func() bool { return c.asSuperuser(next, "select pg_is_in_recovery()") == "f" })
 	c.asSuperuser(next, "revoke execute on function pg_read_binary_file(text, bigint, bigint, boolean) from rewind") //nolint:dupword // Types of arguments.
@@ -82,7 +83,7 @@ func TestDivergedIsKept(t *testing.T) {
 		t.Errorf("it is reported as %q (%v)", told.Volume.Diverged, err)
 	}
 	// The commit can still be read: a server of its own starts on what was kept.
-	said, err := c.running(former).enter("/bin/sh", "-c", `set -e
+	said, err := c.running(former).Enter("/bin/sh", "-c", `set -e
 		everybody=all
 		rm -f /data/pgdata.diverged/data/postmaster.pid
 		d=$(mktemp -d /tmp/kept-XXXXXX)

@@ -89,7 +89,7 @@ func preloads(t *testing.T, major string) inputv1alpha1.DatabaseVersion {
 // inShop is the answer of the server of a member in the database of the test, as superuser.
 func (c *cluster) inShop(letter, statement string) string {
 	c.t.Helper()
-	out, err := c.running(letter).enter(pgmember.Programs(c.identify(letter).Version)+"/psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-qAtc", statement)
+	out, err := c.running(letter).Enter(pgmember.Programs(c.identify(letter).Version)+"/psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-qAtc", statement)
 	if err != nil {
 		c.t.Fatalf("%s: %v: %s", statement, err, out)
 	}
@@ -107,7 +107,7 @@ func (c *cluster) works(t *testing.T) {
 	c.inShop("a", "select cron.schedule('hourly', '0 * * * *', 'select 1')")
 	c.inShop("a", "select pg_create_logical_replication_slot('cdc', 'wal2json')")
 	c.inShop("a", "insert into public.events values (7, 'a row', '[1,2]')")
-	out, err := c.running("a").enter("timeout", "20", programs+"/pg_recvlogical", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "--slot=cdc", "--start", "--no-loop",
+	out, err := c.running("a").Enter("timeout", "20", programs+"/pg_recvlogical", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "--slot=cdc", "--start", "--no-loop",
 		"--file=-", "--endpos="+c.inShop("a", "select pg_current_wal_lsn()"), "--option=format-version=2", "--option=add-tables=public.events")
 	if err != nil || !regexp.MustCompile(`"action":"I".*"table":"events".*"value":7.*"a row"`).MatchString(out) {
 		t.Errorf("wal2json writes %q: %v", out, err)
@@ -115,7 +115,7 @@ func (c *cluster) works(t *testing.T) {
 	c.inShop("a", "insert into public.events select g, repeat('x', 500) from generate_series(100, 2000) g")
 	c.inShop("a", "delete from public.events where id < 1900")
 	before := c.inShop("a", "select pg_relation_size('public.events')")
-	if out, err := c.running("a").enter(programs+"/pg_repack", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-t", "public.events"); err != nil {
+	if out, err := c.running("a").Enter(programs+"/pg_repack", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-t", "public.events"); err != nil {
 		t.Errorf("pg_repack: %v: %s", err, out)
 	}
 	after := c.inShop("a", "select pg_relation_size('public.events')")

@@ -37,17 +37,17 @@ func TestFenceMember(t *testing.T) {
 		return reason == members.ReasonStopped && c.probe(doubted, "/readyz") != nil && c.probe(doubted, "/livez") == nil
 	}
 	c.eventually("it is stopped, and its pod is well", time.Minute, stopped)
-	if out, err := c.running(doubted).enter(pgmember.Programs("17")+"/pg_controldata", pgmember.FolderData); err != nil {
+	if out, err := c.running(doubted).Enter(pgmember.Programs("17")+"/pg_controldata", pgmember.FolderData); err != nil {
 		t.Errorf("its data cannot be looked at: %v: %s", err, out)
 	}
 	w.goesOn(15 * time.Second)
-	c.running(doubted).kill()
+	c.running(doubted).Kill()
 	c.start(doubted)
 	c.eventually("it is stopped after a restart as well", time.Minute, stopped)
 
 	// A failover of the others goes without it, and a leader that refused once stays up as a standby.
 	w.reset()
-	c.running(leader).kill()
+	c.running(leader).Kill()
 	c.eventually("another member leads", time.Minute, func() bool { l := c.leader(); return l != "" && l != leader })
 	if l := c.leader(); l == doubted {
 		t.Errorf("%s leads, which is kept stopped", l)

@@ -27,7 +27,7 @@ func TestFormerStanza(t *testing.T) {
 		t.Fatalf("no backup: %s", said)
 	}
 	has := func(stanza string) bool {
-		out, err := c.running("a").enter("pgbackrest", "--config=/run/capstan/pgbackrest.conf", "--stanza="+stanza, "repo-ls", "backup")
+		out, err := c.running("a").Enter("pgbackrest", "--config=/run/capstan/pgbackrest.conf", "--stanza="+stanza, "repo-ls", "backup")
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

@@ -66,7 +66,7 @@ func TestArchiveGap(t *testing.T) {
 	c.eventually("the other member has it", time.Minute, func() bool {
 		return c.asSuperuser(before, "select count(*) from pg_stat_replication where replay_lsn = pg_current_wal_lsn()") == "1"
 	})
-	c.running(before).kill()
+	c.running(before).Kill()
 	c.eventually("another member leads", time.Minute, func() bool { return c.leader() != before && c.leader() != "" })
 	now := c.leader()
 	s.Start()

@@ -338,7 +338,7 @@ func (c *cluster) hold(t *testing.T, table string) func() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = c.running(c.leader()).enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-c", "begin", "-c", "lock table "+table, "-c", "select pg_sleep(120)")
+		_, _ = c.running(c.leader()).Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-c", "begin", "-c", "lock table "+table, "-c", "select pg_sleep(120)")
 	}()
 	c.eventually("the table is locked", 30*time.Second, func() bool {
 		return c.superuserIn("shop", "select count(*) from pg_locks where mode = 'AccessExclusiveLock' and granted and relation = '"+table+"'::regclass") == "1"

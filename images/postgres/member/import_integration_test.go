@@ -21,6 +21,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 // A foreign server has nothing of Capstan but the programs of PostgreSQL.
@@ -28,8 +29,8 @@ type foreign struct {
 	c     *cluster
 	ip    string
 	major string
-	box   container
-	now   *running
+	box   container.Spec
+	now   *container.Running
 }
 
 // foreignProgram is the first process of its container.
@@ -51,7 +52,7 @@ func (c *cluster) foreign(major string) *foreign {
 	c.t.Helper()
 	f := &foreign{c: c, major: major, ip: fmt.Sprintf("127.%d.%d.%d", c.net, c.sub, 200)}
 	c.reaches = append(c.reaches, f.ip+" legacy.example\n")
-	cert, key, err := c.ca.sign([]string{"legacy.example"})
+	cert, key, err := c.ca.Issue(pgmember.MemberCommonName, []string{"legacy.example"})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -63,18 +64,18 @@ func (c *cluster) foreign(major string) *foreign {
 	if err := os.Chmod(program, 0o755); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := os.Chown(data, user, user); err != nil {
+	if err := os.Chown(data, container.User, container.User); err != nil {
 		c.t.Fatal(err)
 	}
-	f.box = container{
-		Root: c.root, Program: program, Hosts: c.hosts(), Host: "legacy",
+	f.box = container.Spec{
+		Run: "postgresql", Root: c.root, Program: program, Hosts: c.hosts(), Host: "legacy",
 		Mounts: map[string]string{"/data": data, "/etc/foreign": filepath.Join(c.base, "foreign")},
 	}
 	c.file("import/host", []byte("legacy.example"))
 	c.file("import/username", []byte("mover"))
 	c.file("import/password", []byte("of'a:test\\"))
-	c.file("import/ca.crt", c.ca.pem)
-	c.t.Cleanup(func() { f.now.kill() })
+	c.file("import/ca.crt", c.ca.PEM)
+	c.t.Cleanup(func() { f.now.Kill() })
 	return f
 }
 
@@ -82,7 +83,7 @@ func (c *cluster) foreign(major string) *foreign {
 func (f *foreign) start(parameters ...string) {
 	f.c.t.Helper()
 	if f.now != nil {
-		f.now.kill()
+		f.now.Kill()
 		_ = os.Remove(filepath.Join(f.c.base, "foreign-data", "pg", "postmaster.pid"))
 	}
 	f.box.Scratch = filepath.Join(f.c.base, fmt.Sprintf("scratch-foreign-%d", time.Now().UnixNano()))
@@ -93,7 +94,7 @@ func (f *foreign) start(parameters ...string) {
 	for _, p := range parameters {
 		f.box.Args = append(f.box.Args, "-c", p)
 	}
-	f.now = f.box.start(f.c.t, filepath.Join(f.c.logs, "log-foreign"), []string{"CAPSTAN_FOREIGN=" + f.major})
+	f.now = f.box.Start(f.c.t, filepath.Join(f.c.logs, "log-foreign"), []string{"CAPSTAN_FOREIGN=" + f.major})
 	var err error
 	f.c.eventually("the foreign server answers", time.Minute, func() bool {
 		var conn *pgx.Conn
@@ -241,7 +242,7 @@ func (c *cluster) makes(t *testing.T, letters ...string) {
 	}
 	c.eventually("all members are ready", 90*time.Second, func() bool { return c.ready(letters...) })
 	c.eventually("the database is made", 20*time.Second, func() bool {
-		out, err := c.running(c.leader()).enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-Atc", `create role "shop-owner"`,
+		out, err := c.running(c.leader()).Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-Atc", `create role "shop-owner"`,
 			"-c", `create database shop owner "shop-owner"`)
 		return err == nil || strings.Contains(out, "already exists")
 	})
@@ -310,14 +311,14 @@ func TestImport(t *testing.T) {
 
 	t.Logf("copying after %s", c.comes(members.ImportCopying, time.Minute))
 	first := c.leader()
-	c.running(first).kill()
+	c.running(first).Kill()
 	t.Logf("leader %s killed while it copies", first)
 	c.eventually("another leads", 90*time.Second, func() bool { l := c.leader(); return l != "" && l != first })
 	t.Logf("following after %s", c.comes(members.ImportFollowing, 2*time.Minute))
 	c.start(first)
 	c.eventually("it is back", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
 	second := c.leader()
-	c.running(second).kill()
+	c.running(second).Kill()
 	c.eventually("another leads", 90*time.Second, func() bool { l := c.leader(); return l != "" && l != second })
 	c.start(second)
 	t.Logf("following again after %s", c.comes(members.ImportFollowing, time.Minute))
@@ -340,7 +341,7 @@ func TestImport(t *testing.T) {
 	c.sameAs(t, f, w.acked)
 
 	// The next leader may find that all is here, and the source neither left nor there.
-	f.now.kill()
+	f.now.Kill()
 	c.superuserIn("postgres", "update import.cut_over set phase = 'Drained'")
 	c.restartLeader(t)
 	c.eventually("what is left at the source is named", 2*time.Minute, func() bool {
@@ -353,7 +354,7 @@ func TestImport(t *testing.T) {
 func (c *cluster) restartLeader(t *testing.T) {
 	t.Helper()
 	before := c.leader()
-	if out, err := c.running(before).enter("/usr/local/bin/capstan-member", "handover"); err != nil {
+	if out, err := c.running(before).Enter("/usr/local/bin/capstan-member", "handover"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	c.eventually("another leads", time.Minute, func() bool { l := c.leader(); return l != "" && l != before })
@@ -362,7 +363,7 @@ func (c *cluster) restartLeader(t *testing.T) {
 // superuserIn runs a query in a database of the leader.
 func (c *cluster) superuserIn(database, query string) string {
 	c.t.Helper()
-	out, err := c.running(c.leader()).enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", database, "-Atc", query)
+	out, err := c.running(c.leader()).Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", database, "-Atc", query)
 	if err != nil {
 		c.t.Fatalf("%s: %v: %s", query, err, out)
 	}
@@ -451,9 +452,9 @@ func TestImportWaitsForMembers(t *testing.T) {
 		t.Fatal("a change is not confirmed while both members run")
 	}
 	standby := others(c, c.leader())[0]
-	c.running(standby).signal(syscall.SIGSTOP, nil)
+	c.running(standby).Signal(syscall.SIGSTOP, nil)
 	confirmed := applied(2)
-	c.running(standby).signal(syscall.SIGCONT, nil)
+	c.running(standby).Signal(syscall.SIGCONT, nil)
 	if confirmed {
 		t.Error("the source heard of a change that one member has: a failover to the other one loses it for good")
 	}

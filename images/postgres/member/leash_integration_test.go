@@ -37,7 +37,7 @@ func TestNoLeaderWithoutPatroni(t *testing.T) {
 	if err := os.Rename(mark, mark+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if n := c.running(before).signal(syscall.SIGKILL, func(p process.Process) bool { return p.Name == "patroni" }); n == 0 {
+	if n := c.running(before).Signal(syscall.SIGKILL, func(p process.Process) bool { return p.Name == "patroni" }); n == 0 {
 		t.Fatal("found no Patroni")
 	}
 	killed := time.Now()
@@ -88,9 +88,9 @@ func TestLabelFollowsLock(t *testing.T) {
 		c.eventually("all members are ready", time.Minute, func() bool { return c.ready("a", "b", "c") && c.synchronous() })
 		before := c.leader()
 		r := c.running(before)
-		r.signal(syscall.SIGSTOP, nil)
+		r.Signal(syscall.SIGSTOP, nil)
 		took := c.eventually("another member leads", time.Minute, func() bool { return c.leader() != before && c.leader() != "" })
-		r.signal(syscall.SIGCONT, nil)
+		r.Signal(syscall.SIGCONT, nil)
 		now := c.leader()
 		c.eventually("the old leader follows", time.Minute, func() bool { return c.pods()[before].Labels[v1alpha1.LabelRole] == v1alpha1.RoleLabelReplica })
 		if c.leader() != now {

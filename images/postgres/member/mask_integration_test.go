@@ -39,7 +39,7 @@ func TestMask(t *testing.T) {
 		insert into public.people select g, 'jane-' || g || '@original.example', 'secret-' || g % 3 from generate_series(1, 500) g; analyze public.people;
 		create table public.runs (at timestamptz); alter table public.runs owner to shop_owner;
 		create table public.breaches (what text); alter table public.breaches owner to shop_owner`
-	if out, err := c.running("a").enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-v", "ON_ERROR_STOP=1", "-c", script); err != nil {
+	if out, err := c.running("a").Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-v", "ON_ERROR_STOP=1", "-c", script); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if taken, said := c.backup(); taken.Type != pgbackrest.Full {
@@ -78,7 +78,7 @@ func TestMask(t *testing.T) {
 		if has(d, "pgdata/PG_VERSION") || reachable(d) {
 			t.Error("data that is not masked should be nowhere that Patroni or a client reaches it")
 		}
-		d.running("a").kill()
+		d.running("a").Kill()
 		if has(d, "pgdata/PG_VERSION") || !has(d, "unmasked/PG_VERSION") {
 			t.Fatal("the member should have been killed while it masked")
 		}
@@ -104,7 +104,7 @@ func TestMask(t *testing.T) {
 			t.Error("nothing that was not masked should be left")
 		}
 		// It runs once: a start does nothing again.
-		d.running("a").kill()
+		d.running("a").Kill()
 		d.start("a")
 		d.eventually("the copy is ready again", 2*time.Minute, func() bool { return d.ready("a") })
 		d.loggable("a")

@@ -34,6 +34,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/engine/postgres"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 const (
@@ -45,7 +46,7 @@ const (
 type pooled struct {
 	*cluster
 
-	poolers map[string]*running // by address
+	poolers map[string]*container.Running // by address
 }
 
 // serviceAt an address passes connections on to the member that is chosen when they begin, as a Service does. None is chosen by "".
@@ -116,16 +117,16 @@ func newToPool(t *testing.T) *pooled {
 	c := newClusterWith(t, []string{"a", "b", "c"}, func(c *cluster) { c.server.Pooled = true })
 	c.file("config/member.json", []byte(`{"databases": ["shop"], "extensions": [], "pooled": true}`))
 	begin(t, c, "a", "b", "c")
-	p := &pooled{cluster: c, poolers: map[string]*running{}}
+	p := &pooled{cluster: c, poolers: map[string]*container.Running{}}
 	p.consumer()
 	c.serviceAt(net.JoinHostPort(p.at(40), "5432"), c.leader)
-	cert, key, err := c.ca.issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, c.ns)})
+	cert, key, err := c.ca.Issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, c.ns)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.file("pooler/tls.crt", cert)
 	c.file("pooler/tls.key", key)
-	c.file("pooler/ca.crt", c.ca.pem)
+	c.file("pooler/ca.crt", c.ca.PEM)
 	return p
 }
 
@@ -183,8 +184,8 @@ func (p *pooled) pooler(i int, config postgres.Pooler) {
 		p.t.Fatal(err)
 	}
 	mount := func(name string) string { return filepath.Join(p.base, name) }
-	box := container{
-		Root: p.root, Scratch: scratch, Program: p.program, Host: host, Args: []string{"pooler"},
+	box := container.Spec{
+		Run: "postgresql", Root: p.root, Scratch: scratch, Program: p.program, Host: host, Args: []string{"pooler"},
 		Hosts:  fmt.Sprintf("127.0.0.1 localhost\n%s %s\n%s %s\n", p.at(40), leader, p.at(41), standbys),
 		Mounts: map[string]string{"/etc/capstan/config": mount(folder), pgmember.FolderMembers: mount("pooler"), pgmember.FolderServer: mount("pooler")},
 	}
@@ -195,10 +196,10 @@ func (p *pooled) pooler(i int, config postgres.Pooler) {
 	if config.Readers {
 		env = append(env, "CAPSTAN_STANDBYS="+standbys)
 	}
-	r := box.start(p.t, filepath.Join(p.logs, "log-"+host), env)
+	r := box.Start(p.t, filepath.Join(p.logs, "log-"+host), env)
 	p.poolers[address] = r
 	p.t.Cleanup(func() {
-		r.kill()
+		r.Kill()
 		raw, _ := os.ReadFile(filepath.Join(p.logs, "log-"+host))
 		if p.t.Failed() {
 			p.t.Logf("log of %s:\n%s", host, raw[max(0, len(raw)-6000):])
@@ -233,7 +234,7 @@ func (p *pooled) through(ctx context.Context, address, db, user, password string
 		return nil, err
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(p.ca.pem)
+	pool.AppendCertsFromPEM(p.ca.PEM)
 	cfg.TLSConfig = &tls.Config{RootCAs: pool, ServerName: fmt.Sprintf("%s-pooler.%s.svc", database, p.ns), MinVersion: tls.VersionTLS12}
 	cfg.Fallbacks = nil
 	return pgx.ConnectConfig(ctx, cfg)
@@ -314,7 +315,7 @@ func TestPooler(t *testing.T) {
 		{"Handover", func(t *testing.T) {
 			t.Helper()
 			before := p.leader()
-			out, err := p.running(before).enter("/usr/local/bin/capstan-member", "handover")
+			out, err := p.running(before).Enter("/usr/local/bin/capstan-member", "handover")
 			t.Logf("%s", out)
 			if err != nil || p.leader() == before {
 				t.Errorf("%s leads, and %s did before: %v", p.leader(), before, err)
@@ -323,14 +324,14 @@ func TestPooler(t *testing.T) {
 		{"PodDeleted", func(t *testing.T) {
 			t.Helper()
 			before := p.leader()
-			p.running(before).terminate(true)
+			p.running(before).Terminate(true)
 			p.eventually("another leads", 20*time.Second, func() bool { return p.leader() != "" && p.leader() != before })
 			p.start(before)
 		}},
 		{"RestartInPlace", func(t *testing.T) {
 			t.Helper()
 			before := p.leader()
-			if out, err := p.running(before).enter(p.restart(before)...); err != nil {
+			if out, err := p.running(before).Enter(p.restart(before)...); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			if p.leader() != before {
@@ -355,7 +356,7 @@ func TestPooler(t *testing.T) {
 	t.Run("LeaderKilled", func(t *testing.T) {
 		settled(t)
 		before := p.leader()
-		p.running(before).kill()
+		p.running(before).Kill()
 		p.eventually("another leads", time.Minute, func() bool { return p.leader() != before && p.leader() != "" })
 		w.goesOn(30 * time.Second)
 		for e, k := range w.failures() {
@@ -480,7 +481,7 @@ func (p *pooled) strangers(t *testing.T) {
 		return raw
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(p.ca.pem)
+	roots.AppendCertsFromPEM(p.ca.PEM)
 	with := func(folder string) *tls.Config {
 		c := &tls.Config{RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}
 		if folder != "" {
@@ -558,7 +559,7 @@ func (p *pooled) stops(t *testing.T) {
 			}
 			defer func() { _ = conn.Close(context.Background()) }()
 			begun := time.Now()
-			_ = r.cmd.Process.Signal(syscall.SIGTERM)
+			_ = syscall.Kill(r.PID(), syscall.SIGTERM)
 			time.Sleep(command.LeaveLimit - time.Second)
 			tx, err := conn.Begin(t.Context())
 			if err != nil {
@@ -574,7 +575,7 @@ func (p *pooled) stops(t *testing.T) {
 				t.Errorf("a client that stays cannot end its transaction: %v", err)
 			}
 			select {
-			case <-r.done:
+			case <-r.Done():
 				t.Logf("stopped after %s", time.Since(begun).Round(time.Millisecond))
 			case <-time.After(command.EndLimit):
 				t.Errorf("a pooler did not stop within %s", time.Since(begun))
@@ -587,7 +588,7 @@ func (p *pooled) stops(t *testing.T) {
 // reloads sizes and certificates without an error.
 func (p *pooled) reloads(t *testing.T, w *clients) {
 	t.Helper()
-	cert, key, err := p.ca.issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, p.ns)})
+	cert, key, err := p.ca.Issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, p.ns)})
 	if err != nil {
 		t.Fatal(err)
 	}

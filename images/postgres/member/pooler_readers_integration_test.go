@@ -99,7 +99,7 @@ func TestPoolerOfReaders(t *testing.T) {
 
 	t.Run("Promoted", func(t *testing.T) {
 		before := p.leader()
-		if out, err := p.running(before).enter("/usr/local/bin/capstan-member", "handover"); err != nil {
+		if out, err := p.running(before).Enter("/usr/local/bin/capstan-member", "handover"); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		p.eventually("all members are ready", 3*time.Minute, func() bool { return p.ready("a", "b", "c") && p.leader() != before && p.leader() != "" })
@@ -121,7 +121,7 @@ func TestPoolerOfReaders(t *testing.T) {
 		leader := p.leader()
 		for _, letter := range []string{"a", "b", "c"} {
 			if letter != leader {
-				p.running(letter).kill()
+				p.running(letter).Kill()
 			}
 		}
 		// What was under way is broken off; what comes then waits.

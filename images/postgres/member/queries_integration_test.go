@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/function/database/engine/postgres"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 // exporter of a member, in the same container but as its own user, with queries beside it.
@@ -27,7 +28,7 @@ func (c *cluster) exporter(letter string) (address string) {
 	m, traits := c.identify(letter), postgres.New().Traits().Exporter
 	r := c.running(letter)
 	args := append([]string{
-		"--target", strconv.Itoa(r.cmd.Process.Pid), "--mount", "--pid", "--ipc", "--uts", "--root", "--wd", "--setgid", strconv.Itoa(user),
+		"--target", strconv.Itoa(r.PID()), "--mount", "--pid", "--ipc", "--uts", "--root", "--wd", "--setgid", strconv.Itoa(container.User),
 		"--setuid", strconv.FormatInt(traits.User, 10), "--", "/usr/local/bin/capstan-member", "exporter",
 	}, append(append([]string{}, traits.Command...), traits.Args...)...)
 	cmd := exec.Command("nsenter", args...)

@@ -38,7 +38,7 @@ func TestReinitialize(t *testing.T) {
 	}
 	c.eventually("all are ready", time.Minute, func() bool { return c.ready("a", "b", "c") })
 	request("2", leader, members.ReinitializeRefused)
-	c.running(doubted).kill()
+	c.running(doubted).Kill()
 	c.start(doubted)
 	c.want(pgmember.Config{Reinitialize: &members.Reinitialize{ID: "1", Member: c.identify(doubted).Name}})
 	c.eventually("it follows again", time.Minute, func() bool { return c.ready("a", "b", "c") })

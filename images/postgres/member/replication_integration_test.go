@@ -36,11 +36,11 @@ func (f *feed) read() error {
 	if leader == "" {
 		return errors.New("there is no leader")
 	}
-	end, err := f.c.running(leader).enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-Atc", "select pg_current_wal_lsn()")
+	end, err := f.c.running(leader).Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-Atc", "select pg_current_wal_lsn()")
 	if err != nil {
 		return fmt.Errorf("no end: %s", end)
 	}
-	out, err := f.c.running(leader).enter("timeout", "20", "/usr/lib/postgresql/17/bin/pg_recvlogical",
+	out, err := f.c.running(leader).Enter("timeout", "20", "/usr/lib/postgresql/17/bin/pg_recvlogical",
 		"--dbname=dbname=shop user=feed password=of-a-test sslmode=require host="+f.c.identify(leader).IP,
 		"--slot=cdc", "--start", "--no-loop", "--file=-", "--endpos="+strings.TrimSpace(end), "--option=proto_version=1", "--option=publication_names=changes")
 	for _, row := range rowsOfEvents.FindAllString(out, -1) {
@@ -126,7 +126,7 @@ func TestLogicalReplication(t *testing.T) {
 	}
 
 	before := c.leader()
-	if out, err := c.running(before).enter("/usr/local/bin/capstan-member", "handover"); err != nil {
+	if out, err := c.running(before).Enter("/usr/local/bin/capstan-member", "handover"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	c.eventually("another leads", time.Minute, func() bool { l := c.leader(); return l != "" && l != before })
@@ -139,7 +139,7 @@ func TestLogicalReplication(t *testing.T) {
 		c.eventually("every standby has the slot", 2*time.Minute, func() bool { _ = f.read(); return c.synced(l, "cdc") })
 	}
 	c.insert(t, 201, 300) // not read
-	c.running(leader).kill()
+	c.running(leader).Kill()
 	c.eventually("another leads", 90*time.Second, func() bool { l := c.leader(); return l != "" && l != leader })
 	c.insert(t, 301, 400)
 	f.has(t, 400)
@@ -173,7 +173,7 @@ func TestLogicalReplication(t *testing.T) {
 // killPatroni of a member. The supervisor starts it again.
 func (c *cluster) killPatroni(letter string) {
 	c.t.Helper()
-	if c.running(letter).signal(syscall.SIGKILL, func(p process.Process) bool { return p.Name == "patroni" }) == 0 {
+	if c.running(letter).Signal(syscall.SIGKILL, func(p process.Process) bool { return p.Name == "patroni" }) == 0 {
 		c.t.Fatal("found no Patroni")
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 // sizeOfRepository is how large the volume of backups of a test is.
@@ -32,7 +33,7 @@ const sizeOfRepository = 384 << 20
 type vault struct {
 	*cluster
 
-	pod           *running
+	pod           *container.Running
 	host, address string
 	starts        int
 }
@@ -43,12 +44,12 @@ func newVault(c *cluster) *vault {
 	v := &vault{cluster: c, host: database + "-repository." + c.ns + ".svc", address: fmt.Sprintf("127.%d.%d.9", c.net, c.sub)}
 	c.reaches = append(c.reaches, v.line())
 	folder := c.folder("data-repository")
-	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0770,uid=%d,gid=%d", sizeOfRepository, user, user)); err != nil {
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0770,uid=%d,gid=%d", sizeOfRepository, container.User, container.User)); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() {
 		if v.pod != nil {
-			v.pod.kill()
+			v.pod.Kill()
 		}
 		_ = unix.Unmount(folder, unix.MNT_DETACH)
 	})
@@ -63,11 +64,11 @@ func (v *vault) line() string { return v.address + " " + v.host + "\n" }
 // shown certificate of a common name, as its Secret is mounted to a folder of a cluster.
 func (v *vault) shown(folder, name string, hosts ...string) {
 	v.t.Helper()
-	cert, key, err := v.ca.issue(name, hosts)
+	cert, key, err := v.ca.Issue(name, hosts)
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.open(v.cluster, folder, map[string][]byte{"tls.key": key, "tls.crt": cert, "ca.crt": v.ca.pem})
+	v.open(v.cluster, folder, map[string][]byte{"tls.key": key, "tls.crt": cert, "ca.crt": v.ca.PEM})
 }
 
 // open a folder of a cluster with files that only the group of the server reads.
@@ -76,7 +77,7 @@ func (v *vault) open(c *cluster, folder string, files map[string][]byte) {
 	for name, content := range files {
 		c.file(folder+"/"+name, content)
 		file := filepath.Join(c.base, folder, name)
-		if err := errors.Join(os.Chmod(file, 0o440), os.Chown(file, 0, user)); err != nil {
+		if err := errors.Join(os.Chmod(file, 0o440), os.Chown(file, 0, container.User)); err != nil {
 			v.t.Fatal(err)
 		}
 	}
@@ -105,12 +106,12 @@ func (v *vault) serve() {
 	if err := os.Mkdir(scratch, 0o755); err != nil {
 		v.t.Fatal(err)
 	}
-	v.pod = container{
-		Root: v.root, Scratch: scratch, Program: v.program, Hosts: v.hosts(), Host: database + "-repository-0", Args: []string{"repository"},
+	v.pod = container.Spec{
+		Run: "postgresql", Root: v.root, Scratch: scratch, Program: v.program, Hosts: v.hosts(), Host: database + "-repository-0", Args: []string{"repository"},
 		Mounts: map[string]string{
 			pgmember.FolderVolume: v.folder("data-repository"), pgmember.FolderMembers: v.folder("repository-server"), pgmember.FolderBackupKey: v.folder("backup-key"),
 		},
-	}.start(v.t, filepath.Join(v.logs, "log-repository"), []string{"POD_IP=" + v.address, "CAPSTAN_HEALTH_ADDRESS=" + net.JoinHostPort(v.address, strconv.Itoa(pgmember.PortHealth))})
+	}.Start(v.t, filepath.Join(v.logs, "log-repository"), []string{"POD_IP=" + v.address, "CAPSTAN_HEALTH_ADDRESS=" + net.JoinHostPort(v.address, strconv.Itoa(pgmember.PortHealth))})
 	v.eventually("the volume is served", 30*time.Second, func() bool {
 		return probed(net.JoinHostPort(v.address, strconv.Itoa(pgmember.PortHealth)), "/readyz") == nil
 	})
@@ -226,7 +227,7 @@ func TestRepository(t *testing.T) {
 			if got := d.query("a", "select max(id)::text from public.ledger"); got != tc.want {
 				t.Errorf("%s: the copy has rows up to %s, want %s", name, got, tc.want)
 			}
-			d.running("a").kill()
+			d.running("a").Kill()
 		}
 	})
 	t.Run("WithoutKey", func(t *testing.T) {
@@ -235,7 +236,7 @@ func TestRepository(t *testing.T) {
 			reason, message := d.blockedBy("a")
 			return reason == members.ReasonRestoreFailed && strings.Contains(message, "does not open with the key")
 		})
-		d.running("a").kill()
+		d.running("a").Kill()
 	})
 	t.Run("Verified", func(t *testing.T) {
 		settings.Verify = &pgmember.Verify{Assertions: []pgmember.Assertion{{Database: "shop", SQL: "select count(*) = 3 from public.ledger"}}}
@@ -253,7 +254,7 @@ func TestRepository(t *testing.T) {
 	t.Run("Away", func(t *testing.T) {
 		w.goesOn(10 * time.Second)
 		w.reset()
-		v.pod.kill()
+		v.pod.Kill()
 		for range 8 {
 			w.goesOn(10 * time.Second)
 			c.switchLog(c.leader())

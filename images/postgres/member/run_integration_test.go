@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -27,34 +26,10 @@ import (
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/member/volume"
-	"github.com/capstan-dev/capstan/test/outside"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
-// memberProgram is the program as it is built for its image.
-var memberProgram string
-
-func TestMain(m *testing.M) {
-	if raw := os.Getenv(asContainer); raw != "" {
-		fmt.Fprintln(os.Stderr, become(raw))
-		os.Exit(1)
-	}
-	dir, err := os.MkdirTemp("", "capstan-member-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	_ = os.Chmod(dir, 0o755)
-	memberProgram = filepath.Join(dir, "capstan-member")
-	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", memberProgram, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "cannot build the program: %v: %s\n", err, out)
-		os.Exit(1)
-	}
-	code := outside.Main(m)
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(container.Main(m)) }
 
 // begin a Database with a table to write to.
 func begin(t *testing.T, c *cluster, letters ...string) {
@@ -208,7 +183,7 @@ func handOver(t *testing.T, c *cluster, w *writer) {
 		c.eventually("the members are well", time.Minute, func() bool { return c.ready("a", "b", "c") && c.synchronous() })
 		w.reset()
 		before := c.leader()
-		out, err := c.running(before).enter("/usr/local/bin/capstan-member", "handover")
+		out, err := c.running(before).Enter("/usr/local/bin/capstan-member", "handover")
 		t.Logf("%s", out)
 		if err != nil {
 			t.Fatal(err)
@@ -225,7 +200,7 @@ func handOver(t *testing.T, c *cluster, w *writer) {
 	if now == other {
 		other = "b"
 	}
-	if out, err := c.running(other).enter("/usr/local/bin/capstan-member", "handover"); err != nil || c.leader() != now {
+	if out, err := c.running(other).Enter("/usr/local/bin/capstan-member", "handover"); err != nil || c.leader() != now {
 		t.Errorf("a replica's hook changed the leader to %s: %v: %s", c.leader(), err, out)
 	}
 }
@@ -234,7 +209,7 @@ func handOver(t *testing.T, c *cluster, w *writer) {
 func gracefulStop(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	before := c.leader()
-	c.running(before).terminate(true)
+	c.running(before).Terminate(true)
 	w.goesOn(10 * time.Second)
 	within(t, w, 2*time.Second)
 	c.start(before)
@@ -249,7 +224,7 @@ func postmasterKilled(t *testing.T, c *cluster, w *writer) {
 		time.Sleep(5 * time.Second)
 		w.reset()
 		before := c.leader()
-		if err := syscall.Kill(c.running(before).postmaster(), syscall.SIGKILL); err != nil {
+		if err := syscall.Kill(c.running(before).Child("postgres"), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -266,12 +241,12 @@ func patroniFrozen(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	before := c.leader()
 	r := c.running(before)
-	n := r.signal(syscall.SIGSTOP, func(p process.Process) bool { return p.Name == "patroni" })
+	n := r.Signal(syscall.SIGSTOP, func(p process.Process) bool { return p.Name == "patroni" })
 	if n == 0 {
 		t.Fatal("found no Patroni")
 	}
 	took := c.eventually("no process is frozen", time.Minute, func() bool {
-		return !slices.ContainsFunc(r.processes(), func(p process.Process) bool { return p.Stopped })
+		return !slices.ContainsFunc(r.Processes(), func(p process.Process) bool { return p.Stopped })
 	})
 	t.Logf("ended after %s", took)
 	c.eventually("the member is ready again", 90*time.Second, func() bool { return c.probe(before, "/readyz") == nil })
@@ -285,11 +260,11 @@ func everythingFrozen(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	before := c.leader()
 	r := c.running(before)
-	if n := r.signal(syscall.SIGSTOP, func(p process.Process) bool { return p.PID != r.cmd.Process.Pid }); n == 0 {
+	if n := r.Signal(syscall.SIGSTOP, func(p process.Process) bool { return p.PID != r.PID() }); n == 0 {
 		t.Fatal("found no process")
 	}
 	took := c.eventually("no process is frozen", time.Minute, func() bool {
-		return !slices.ContainsFunc(r.processes(), func(p process.Process) bool { return p.Stopped })
+		return !slices.ContainsFunc(r.Processes(), func(p process.Process) bool { return p.Stopped })
 	})
 	t.Logf("ended after %s", took)
 	c.eventually("the member is ready again", 2*time.Minute, func() bool { return c.probe(before, "/readyz") == nil })
@@ -332,7 +307,7 @@ func apiServerDown(t *testing.T, c *cluster, w *writer) {
 func certificateRenewed(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	serial := func(port int) string {
-		out, _ := c.running(c.leader()).enter("sh", "-c", fmt.Sprintf("openssl s_client -connect %s %s </dev/null 2>/dev/null | openssl x509 -noout -serial",
+		out, _ := c.running(c.leader()).Enter("sh", "-c", fmt.Sprintf("openssl s_client -connect %s %s </dev/null 2>/dev/null | openssl x509 -noout -serial",
 			c.identify(c.leader()).Address(port), map[int]string{pgmember.PortPostgres: "-starttls postgres"}[port]))
 		return strings.TrimSpace(out)
 	}
@@ -362,13 +337,13 @@ func leaderFrozen(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	before := c.leader()
 	r := c.running(before)
-	r.signal(syscall.SIGSTOP, nil)
+	r.Signal(syscall.SIGSTOP, nil)
 	took := c.eventually("another member leads", 60*time.Second, func() bool { return c.leader() != before && c.leader() != "" })
 	t.Logf("another leads after %s", took)
 	w.goesOn(10 * time.Second)
 	within(t, w, 35*time.Second)
 	now := c.leader()
-	r.signal(syscall.SIGCONT, nil)
+	r.Signal(syscall.SIGCONT, nil)
 	c.eventually("the old leader follows", time.Minute, func() bool {
 		return c.probe(before, "/readyz") == nil && c.pods()[before].Labels[v1alpha1.LabelRole] == v1alpha1.RoleLabelReplica
 	})
@@ -382,7 +357,7 @@ func leaderFrozen(t *testing.T, c *cluster, w *writer) {
 func leaderKilled(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	before := c.leader()
-	c.running(before).kill()
+	c.running(before).Kill()
 	took := c.eventually("another member leads", 60*time.Second, func() bool { return c.leader() != before && c.leader() != "" })
 	t.Logf("another leads after %s", took)
 	w.goesOn(10 * time.Second)
@@ -411,7 +386,7 @@ func TestVolumes(t *testing.T) {
 	// All stop at once, as when the Database is deleted, and what Patroni keeps is removed.
 	var all sync.WaitGroup
 	for _, l := range []string{"a", "b", "c"} {
-		all.Go(func() { c.running(l).terminate(false) })
+		all.Go(func() { c.running(l).Terminate(false) })
 	}
 	all.Wait()
 	remove := func() {
@@ -447,7 +422,7 @@ func TestVolumes(t *testing.T) {
 	if live, ready := c.probe(others[0], "/livez"), c.probe(others[0], "/readyz"); live != nil || ready == nil {
 		t.Errorf("the member is live: %v, ready: %v, want live and not ready", live, ready)
 	}
-	r.terminate(false)
+	r.Terminate(false)
 	if err := os.WriteFile(mark, right, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -476,7 +451,7 @@ func TestVolumes(t *testing.T) {
 	// The volume of the one that led is lost. A person accepts that.
 	leader = c.leader()
 	for _, l := range []string{"a", "b", "c"} {
-		all.Go(func() { c.running(l).terminate(false) })
+		all.Go(func() { c.running(l).Terminate(false) })
 	}
 	all.Wait()
 	remove()

@@ -111,7 +111,7 @@ func TestStandbyCluster(t *testing.T) {
 	}
 
 	// The leader of the standby hands over in a failover of its own.
-	d.running("a").kill()
+	d.running("a").Kill()
 	took = d.eventually("the second member leads the standby", 2*time.Minute, func() bool { return d.report("b").Following.State != "" })
 	t.Logf("the second member leads the standby after %s", took)
 	w.goesOn(10 * time.Second)
@@ -125,7 +125,7 @@ func TestStandbyCluster(t *testing.T) {
 	// The primary is lost. Of the last seconds something was never archived.
 	w.goesOn(10 * time.Second)
 	time.Sleep(2 * time.Second)
-	c.running("a").kill()
+	c.running("a").Kill()
 	w.stop()
 	w.all.Wait()
 	acked := append([]int{}, w.acked...)

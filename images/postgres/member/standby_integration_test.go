@@ -20,7 +20,7 @@ func small(c *cluster) { c.server.Storage = 256 << 20 }
 // asSuperuser runs a statement as the superuser of a member.
 func (c *cluster) asSuperuser(letter, statement string) string {
 	c.t.Helper()
-	out, err := c.running(letter).enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-Atc", statement)
+	out, err := c.running(letter).Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-Atc", statement)
 	if err != nil {
 		c.t.Fatalf("%s: %v: %s", statement, err, out)
 	}
@@ -62,7 +62,7 @@ func TestLostStandby(t *testing.T) {
 		w.goesOn(10 * time.Second)
 		leader := c.leader()
 		away := c.standbyOf(leader)
-		c.running(away).kill()
+		c.running(away).Kill()
 		c.outrun(leader)
 		c.start(away)
 		took := c.eventually("it reports that it is lost", time.Minute, func() bool {
@@ -91,7 +91,7 @@ func TestLostStandby(t *testing.T) {
 		away := c.standbyOf(leader)
 		before := c.asSuperuser(away, "select (pg_stat_file('PG_VERSION')).modification || ' ' || pg_postmaster_start_time()")
 		created, _, _ := strings.Cut(before, "+")
-		c.running(away).kill()
+		c.running(away).Kill()
 		c.outrun(leader)
 		c.eventually("all is archived", 2*time.Minute, func() bool { return c.archived(leader) })
 		c.start(away)

@@ -92,10 +92,10 @@ func TestRestoreWithoutCapstan(t *testing.T) {
 	// The second generation is lost as the first stops.
 	const limit = 40
 	c.fenceFor("r1", limit)
-	c.running("g2-a").kill()
-	c.running("g2-b").kill()
+	c.running("g2-a").Kill()
+	c.running("g2-b").Kill()
 	c.eventually("the former leader has stopped", 30*time.Second, func() bool { return c.reason(former) == members.ReasonFenced })
-	c.running(former).kill()
+	c.running(former).Kill()
 	took := c.eventually("the other member leads", (limit+40)*time.Second, func() bool { l := c.leader(); return (l == "a" || l == "b") && l != former })
 	w.goesOn(30 * time.Second)
 	gap, _ := w.reset()
@@ -130,7 +130,7 @@ func TestRestoreWithoutCapstan(t *testing.T) {
 
 	// Failover works there, too, and the first generation stays where it is.
 	first := c.leader()
-	c.running(first).kill()
+	c.running(first).Kill()
 	c.eventually("the other member of the second generation leads", time.Minute, func() bool {
 		l := c.leader()
 		return l != first && slices.Contains([]string{"g2-a", "g2-b"}, l)

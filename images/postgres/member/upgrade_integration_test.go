@@ -155,7 +155,7 @@ func (c *cluster) run(t *testing.T, statements ...string) {
 func (c *cluster) superuser(t *testing.T, statement string) {
 	t.Helper()
 	leader := c.leader()
-	out, err := c.running(leader).enter(pgmember.Programs(c.identify(leader).Version)+"/psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-Atc", statement)
+	out, err := c.running(leader).Enter(pgmember.Programs(c.identify(leader).Version)+"/psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-Atc", statement)
 	if err != nil {
 		t.Fatalf("%s: %v: %s", statement, err, out)
 	}
@@ -255,7 +255,7 @@ func TestMajorUpgrade(t *testing.T) {
 	c.eventually("another member follows", 90*time.Second, func() bool { return c.probe("g2-b", "/readyz") == nil })
 
 	// The former leader stays where it is, also after a restart, and its replica serves what was there.
-	c.running(former).kill()
+	c.running(former).Kill()
 	c.start(former)
 	c.eventually("the former leader is held", 30*time.Second, func() bool { return c.reason(former) == members.ReasonFenced })
 	w.check(t)
@@ -302,7 +302,7 @@ func TestFrozenFormerLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	frozen := c.running(former).signal(syscall.SIGSTOP, func(p process.Process) bool {
+	frozen := c.running(former).Signal(syscall.SIGSTOP, func(p process.Process) bool {
 		return strings.Contains(process.Title(p.PID), ": capstan postgres ")
 	})
 	if frozen == 0 {
@@ -339,8 +339,8 @@ func TestUpgradeWithoutCapstan(t *testing.T) {
 	former := c.leader()
 	c.fenceFor("u1", limit)
 	c.eventually("the former leader has stopped", 30*time.Second, func() bool { return c.reason(former) == members.ReasonFenced })
-	c.running("g2-a").kill()
-	c.running(former).kill()
+	c.running("g2-a").Kill()
+	c.running(former).Kill()
 	took := c.eventually("the other member leads", (limit+30)*time.Second, func() bool { l := c.leader(); return l != "" && l != former })
 	w.goesOn(30 * time.Second)
 	gap, _ := w.reset()
@@ -357,7 +357,7 @@ func TestUpgradeWithoutCapstan(t *testing.T) {
 	t.Log(c.upgrading().Message)
 	c.eventually("all of it is well", time.Minute, func() bool { return c.leader() != "" && c.ready("a", "b") })
 
-	c.running("g2-a").kill()
+	c.running("g2-a").Kill()
 	c.upgradeTo(17, "u2")
 	c.start("g2-a")
 	c.phase(members.UpgradeReady, 3*time.Minute)
@@ -442,7 +442,7 @@ cut -d. -f1 /proc/uptime >/dev/null; read begun rest </proc/uptime
 %[2]s/pg_ctl -D new -w -l log -o "-c listen_addresses='' -k /data/plain" start >/dev/null
 read ended rest </proc/uptime; echo "$begun $ended"
 %[2]s/pg_ctl -D new -w -m fast stop >/dev/null; cd /; rm -rf /data/plain`, from, to)
-	out, err := c.running(letter).enter("sh", "-c", script)
+	out, err := c.running(letter).Enter("sh", "-c", script)
 	if err != nil {
 		t.Fatalf("cannot upgrade plainly: %v: %s", err, out)
 	}
@@ -460,7 +460,7 @@ func TestInterruptedUpgrade(t *testing.T) {
 	c.upgradeTo(17, "u1")
 	c.join("g2-a")
 	again := func() {
-		c.running("g2-a").kill()
+		c.running("g2-a").Kill()
 		c.start("g2-a")
 	}
 	state := func() upgrade.State {
@@ -504,7 +504,7 @@ func TestInterruptedUpgrade(t *testing.T) {
 	// getting the rest: that try fails as well.
 	for try := 2; ; try++ {
 		id := fmt.Sprintf("u%d", try)
-		c.running("g2-a").kill()
+		c.running("g2-a").Kill()
 		c.upgradeTo(17, id)
 		c.start("g2-a")
 		c.phase(members.UpgradeReady, 2*time.Minute)

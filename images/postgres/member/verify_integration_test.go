@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 // verify the latest backup as the pod of a CronJob does, and return what it left on its volume, and what it said.
@@ -30,7 +31,7 @@ func (c *cluster) verify(id string) (left []string, said string) {
 	if err := os.Mkdir(volume, 0o770); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := os.Chown(volume, user, user); err != nil {
+	if err := os.Chown(volume, container.User, container.User); err != nil {
 		c.t.Fatal(err)
 	}
 	said = c.job("verify", map[string]string{pgmember.FolderVolume: volume}, "verify", "--id="+id)
@@ -172,7 +173,7 @@ func TestVerify(t *testing.T) {
 	t.Run("Damaged", func(t *testing.T) {
 		// An index whose order is no longer that of its operators is damaged, and every page of it has a good checksum.
 		sql := func(statements string) {
-			if out, err := c.running("a").enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-v", "ON_ERROR_STOP=1", "-c", statements); err != nil {
+			if out, err := c.running("a").Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-v", "ON_ERROR_STOP=1", "-c", statements); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			c.switchLog("a")
@@ -290,7 +291,7 @@ func TestRestorePoint(t *testing.T) {
 	insert(52)
 	ask("early")
 	// A restart of the member is a new memory.
-	c.running("a").terminate(true)
+	c.running("a").Terminate(true)
 	c.start("a")
 	c.eventually("the member is ready again", 2*time.Minute, func() bool { return c.ready("a") })
 	c.eventually("the names are told again", 2*time.Minute, has("early", "v1"))

@@ -47,7 +47,7 @@ func TestWALVolume(t *testing.T) {
 	w := c.write()
 	w.goesOn(5 * time.Second)
 	former := c.leader()
-	c.running(former).kill()
+	c.running(former).Kill()
 	c.eventually("another member leads", time.Minute, func() bool { l := c.leader(); return l != "" && l != former })
 	w.goesOn(10 * time.Second)
 	c.start(former)
@@ -65,14 +65,14 @@ func TestWALVolume(t *testing.T) {
 
 	t.Run("Lost", func(t *testing.T) {
 		c.t = t
-		c.running(standby).kill()
+		c.running(standby).Kill()
 		if err := os.RemoveAll(filepath.Join(c.base, "wal-"+standby)); err != nil {
 			t.Fatal(err)
 		}
 		c.start(standby)
 		c.eventually("it says that its log is lost", time.Minute, func() bool { return c.reason(standby) == pgmember.ReasonWALVolumeLost })
 		// What the message says helps.
-		c.running(standby).kill()
+		c.running(standby).Kill()
 		if err := errors.Join(os.RemoveAll(filepath.Join(c.base, "wal-"+standby)), os.RemoveAll(filepath.Join(c.base, "data-"+standby))); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestWALVolumeIsAdded(t *testing.T) {
 			{"Joined", "cp -a $D/pgdata/pg_wal $W/pg_wal && mv $D/pgdata/pg_wal $D/pgdata.wal-former && ln -s /wal/pg_wal $D/pgdata/pg_wal"},
 			{"HalfTidied", "cp -a $D/pgdata/pg_wal $W/pg_wal && mv $D/pgdata/pg_wal $D/pgdata.wal-former && ln -s /wal/pg_wal $D/pgdata/pg_wal && rm -r $D/pgdata.wal-former/archive_status"},
 		} {
-			c.running(one).kill()
+			c.running(one).Kill()
 			c.shell("D="+data+" W="+wal, `[ ! -L $D/pgdata/pg_wal ] || { rm $D/pgdata/pg_wal; cp -a $W/pg_wal $D/pgdata/pg_wal; }; rm -rf $W/*; `+
 				`echo '{"identity":"`+identity+`","version":"17"}' > $W/capstan.json; `+point.script+`; chown -R 999:999 $W $D`)
 			c.wal[one] = true
@@ -133,12 +133,12 @@ func TestWALVolumeIsAdded(t *testing.T) {
 			}
 		}
 		c.wal[other] = true
-		c.running(other).terminate(true)
+		c.running(other).Terminate(true)
 		interrupted := 0
 		for range 12 {
 			r := c.start(other)
 			time.Sleep(time.Duration(100+rand.IntN(900)) * time.Millisecond)
-			r.kill()
+			r.Kill()
 			if left, _ := filepath.Glob(in("wal-"+other, "pg_wal.next", "0*")); len(left) > 0 {
 				interrupted++
 			}
@@ -155,7 +155,7 @@ func TestWALVolumeIsAdded(t *testing.T) {
 		w.reset()
 		leader := c.leader()
 		c.wal[leader] = true
-		c.running(leader).terminate(true)
+		c.running(leader).Terminate(true)
 		c.start(leader)
 		c.eventually("it follows", time.Minute, func() bool { return c.ready(c.letters...) })
 		within(t, w, 5*time.Second)
@@ -164,11 +164,11 @@ func TestWALVolumeIsAdded(t *testing.T) {
 	t.Run("WithoutTheVolume", func(t *testing.T) {
 		c.t = t
 		standby := c.standbyOf(c.leader())
-		c.running(standby).kill()
+		c.running(standby).Kill()
 		c.wal[standby] = false
 		c.start(standby)
 		c.eventually("it says what it lacks", time.Minute, func() bool { return c.reason(standby) == pgmember.ReasonWALVolumeLost })
-		c.running(standby).kill()
+		c.running(standby).Kill()
 		c.wal[standby] = true
 		c.start(standby)
 		c.eventually("it follows", time.Minute, func() bool { return c.ready(c.letters...) })

@@ -671,12 +671,3 @@ func TestMissingSecret(t *testing.T) {
 		t.Errorf("want %q, got %+v", want, got)
 	}
 }
-
-// TestPullRemedies looks that no fault is left without a remedy.
-func TestPullRemedies(t *testing.T) {
-	for fault, remedy := range images {
-		if remedy == "" {
-			t.Errorf("images[%d]: every fault of pulling must have a remedy", fault)
-		}
-	}
-}

@@ -60,27 +60,16 @@ func withoutSecrets(p *corev1.Pod, missing []string) []podhealth.Hindrance {
 	return out
 }
 
-// images that spec.image names.
-var images = podhealth.PullRemedies{
-	podhealth.PullReference: "correct spec.image",
-	podhealth.PullMissing:   "correct spec.image, or push the image",
-	podhealth.PullAccess:    "name a Secret that opens the registry in spec.pod.imagePullSecrets, or correct spec.image",
-	podhealth.PullNetwork:   "see that the nodes reach the registry, or name another one in spec.image",
-	podhealth.PullPlatform:  "build the image for the platform of the nodes, or choose other nodes by spec.pod.nodeSelector",
-	podhealth.PullRoom:      "make room on the nodes, or make the image smaller",
-	podhealth.PullRate:      "name a Secret with a greater allowance in spec.pod.imagePullSecrets, or another registry in spec.image",
-}
-
 // imagePull finds a container whose image, or the image of its model, cannot be pulled.
 func imagePull(s subject) *podhealth.Hindrance {
-	image, remedies := s.Spec.Image, images
+	image, remedies := s.Spec.Image, podhealth.SpecImage
 	if w := s.Status.State.Waiting; w != nil {
 		if v := s.volumeImage(w.Message); v != "" {
-			image, remedies = v, each(images, ofModel)
+			image, remedies = v, each(podhealth.SpecImage, ofModel)
 		}
 	}
 	if s.companion() {
-		remedies = each(images, func(string) string { return remedyCompanion })
+		remedies = each(podhealth.SpecImage, func(string) string { return remedyCompanion })
 	}
 	return s.Pull(image, remedies)
 }

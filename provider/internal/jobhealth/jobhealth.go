@@ -40,17 +40,6 @@ var placement = podhealth.Placement{
 
 var special = podhealth.WithoutDevice("a pod")
 
-// images that spec.image names.
-var images = podhealth.PullRemedies{
-	podhealth.PullReference: "correct spec.image",
-	podhealth.PullMissing:   "correct spec.image, or push the image",
-	podhealth.PullAccess:    "name a Secret that opens the registry in spec.pod.imagePullSecrets, or correct spec.image",
-	podhealth.PullNetwork:   "see that the nodes reach the registry, or name another one in spec.image",
-	podhealth.PullPlatform:  "build the image for the platform of the nodes, or choose other nodes by spec.pod.nodeSelector",
-	podhealth.PullRoom:      "make room on the nodes, or make the image smaller",
-	podhealth.PullRate:      "name a Secret with a greater allowance in spec.pod.imagePullSecrets, or another registry in spec.image",
-}
-
 // Ends of containers that start and end again.
 var Ends = podhealth.Ends{
 	Unstartable: remedyCommand,
@@ -98,7 +87,7 @@ func Hindrance(p *corev1.Pod, container string) *podhealth.Hindrance {
 		return h
 	}
 	for _, s := range podhealth.Subjects(p) {
-		for _, h := range []*podhealth.Hindrance{s.Pull(s.Spec.Image, images), s.Config(remedyConfig), s.Crash(Ends)} {
+		for _, h := range []*podhealth.Hindrance{s.Pull(s.Spec.Image, podhealth.SpecImage), s.Config(remedyConfig), s.Crash(Ends)} {
 			if h != nil {
 				return Of(s.Status.Name, container, h)
 			}

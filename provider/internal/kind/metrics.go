@@ -3,6 +3,7 @@
 package kind
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -32,6 +33,17 @@ func histogram(name, help string) *prometheus.HistogramVec {
 
 func init() { //nolint:gochecknoinits // As the libraries do that share this registry.
 	metrics.Registry.MustRegister(timeToReady, deletion, pollDelay)
+}
+
+// ServeMetrics of anything, in place of the same metrics of an earlier manager of this process.
+func ServeMetrics(what string, collectors ...prometheus.Collector) error {
+	for _, c := range collectors {
+		metrics.Registry.Unregister(c)
+		if err := metrics.Registry.Register(c); err != nil {
+			return fmt.Errorf("cannot register metrics of %s: %w", what, err)
+		}
+	}
+	return nil
 }
 
 func labels(gvk schema.GroupVersionKind) prometheus.Labels {

@@ -4,7 +4,9 @@
 package podask
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -121,4 +123,30 @@ func unanswered(err error) error {
 	default:
 		return &Refusal{Why: "it does not answer: " + remedyNetwork}
 	}
+}
+
+// Parsed asks for a State of a kind. An answer that cannot be parsed is a refusal. The number is passed on to parse.
+func Parsed[S any](answer Ask, parse func(raw []byte, number int32) (*S, error)) func(context.Context, *corev1.Pod, int32) (*S, error) {
+	return func(ctx context.Context, p *corev1.Pod, number int32) (*S, error) {
+		raw, err := answer(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		s, err := parse(raw, number)
+		if err != nil {
+			return nil, &Refusal{Why: err.Error() + ": " + RemedyLogs}
+		}
+		return s, nil
+	}
+}
+
+// Decode a State: one JSON object, and nothing follows it. It reports whether it could. Fields that this provider does not know are no
+// error, because the companion may be newer.
+func Decode[S any](raw []byte) (*S, bool) {
+	s, d := new(S), json.NewDecoder(bytes.NewReader(raw))
+	if err := d.Decode(s); err != nil {
+		return nil, false
+	}
+	_, err := d.Token()
+	return s, errors.Is(err, io.EOF)
 }

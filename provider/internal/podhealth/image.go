@@ -38,6 +38,17 @@ const (
 // PullRemedies say what helps against each fault.
 type PullRemedies [pullFaults]string
 
+// SpecImage has the remedies for an image that spec.image names.
+var SpecImage = PullRemedies{
+	PullReference: "correct spec.image",
+	PullMissing:   "correct spec.image, or push the image",
+	PullAccess:    "name a Secret that opens the registry in spec.pod.imagePullSecrets, or correct spec.image",
+	PullNetwork:   "see that the nodes reach the registry, or name another one in spec.image",
+	PullPlatform:  "build the image for the platform of the nodes, or choose other nodes by spec.pod.nodeSelector",
+	PullRoom:      "make room on the nodes, or make the image smaller",
+	PullRate:      "name a Secret with a greater allowance in spec.pod.imagePullSecrets, or another registry in spec.image",
+}
+
 // refusals of registries and of the way to them. The first that matches wins:
 // trouble on the way comes first, because its words may quote a registry.
 var refusals = []struct {

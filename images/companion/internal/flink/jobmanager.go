@@ -21,8 +21,8 @@ import (
 const (
 	// lookEvery is the time between two looks at the job.
 	lookEvery = time.Second
-	// lookAgain is the time between two looks at a state folder that does not allow a start.
-	lookAgain = 5 * time.Second
+	// folderEvery is the time between two looks at a state folder that does not allow a start.
+	folderEvery = 5 * time.Second
 )
 
 // A jobManager is the companion of one.
@@ -69,7 +69,7 @@ func RunJobManager(ctx context.Context, c Config) ([]byte, error) {
 		case err != nil:
 			m.Log.Error("cannot start Flink", "error", err)
 			m.report.block(err)
-			wait(ctx, lookAgain)
+			wait(ctx, folderEvery)
 		default:
 			m.report.restarting()
 			wait(ctx, again.after(lived))
@@ -82,7 +82,8 @@ func RunJobManager(ctx context.Context, c Config) ([]byte, error) {
 // errEnded reports that the job is not to be started again.
 var errEnded = errors.New("the job has ended")
 
-// once starts Flink and returns when it ended, and how long it lived.
+// once starts Flink, and returns when it has ended: how long it ran. It errs when Flink cannot start, and with errEnded when it must not
+// start again.
 func (m *jobManager) once(ctx context.Context) (time.Duration, error) {
 	from, err := m.find()
 	if err != nil {
@@ -98,21 +99,21 @@ func (m *jobManager) once(ctx context.Context) (time.Duration, error) {
 		m.Log.Info("Flink starts", "from", from.Path, "id", from.ID)
 	}
 	m.report.starting(from)
-	flinks, err := start(m.keeper, cmd, m.Out)
+	java, err := start(m.keeper, cmd, m.Out)
 	if err != nil {
 		return 0, fmt.Errorf("cannot start Java: %w", err)
 	}
-	defer flinks.end(0)
+	defer java.end(0)
 	m.fresh = false
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			m.leave(flinks)
-			return time.Since(flinks.began), nil
-		case <-flinks.Ended():
-			return time.Since(flinks.began), m.ended(flinks)
+			m.leave(java)
+			return time.Since(java.began), nil
+		case <-java.Ended():
+			return time.Since(java.began), m.ended(java)
 		case <-tick.C:
 			m.look(ctx)
 		}
@@ -178,7 +179,7 @@ func (m *jobManager) look(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	m.report.see(seen)
+	m.report.update(seen)
 	if completed := seen.checkpoints.Latest.Completed; completed != nil && !m.fresh {
 		m.fresh = true
 		m.tidy()
@@ -210,12 +211,12 @@ func (m *jobManager) tidy() {
 }
 
 // ended says whether Flink starts again after it ended by itself.
-func (m *jobManager) ended(flinks *child) error {
-	phase, code := flink.PhaseFinished, flinks.code()
+func (m *jobManager) ended(java *child) error {
+	phase, code := flink.PhaseFinished, java.code()
 	switch last := m.report.job(); {
 	case code != 0 || last == rest.Failed || last == rest.Failing:
 		m.Log.Error("Flink ended", "code", code)
-		why := flinks.why()
+		why := java.why()
 		if why == "" {
 			why = "see the log of its pod"
 		}

@@ -13,37 +13,37 @@ import (
 )
 
 const (
-	// tries is how often a savepoint may fail until the last checkpoint has to serve.
-	tries = 3
-	// tryAgain is the time between two tries, and between two questions.
-	tryAgain = 500 * time.Millisecond
+	// maxTries is how often a savepoint may fail until the last checkpoint has to serve.
+	maxTries = 3
+	// tryEvery is the time between two tries, and between two questions.
+	tryEvery = 500 * time.Millisecond
 	// stopsWithin is how long Flink may take to end after its savepoint.
 	stopsWithin = 10 * time.Second
 )
 
 // leave because the pod has to go: with a savepoint, or with the last checkpoint when there is no savepoint to be had. The record says which.
-func (m *jobManager) leave(flinks *child) {
+func (m *jobManager) leave(java *child) {
 	m.report.phase(flink.PhaseStopping)
 	within := time.Duration(m.Plan.SavepointSeconds) * time.Second
 	// The context of the program has ended already.
 	ctx, done := context.WithTimeout(context.Background(), within)
 	defer done()
 	stop := &flink.Stop{Revision: m.Plan.Revision}
-	saved, err := m.stop(ctx, flinks)
+	saved, err := m.stop(ctx, java)
 	stop.At = time.Now().UTC()
 	if err != nil {
 		stop.Error = shorten(err.Error())
 		m.Log.Error("there is no savepoint, and the last checkpoint serves in its place", "error", err)
-		flinks.end(endWithin)
+		java.end(endWithin)
 	} else {
 		stop.Savepoint = saved
 		m.record.Known = saved
 		m.Log.Info("the job has stopped with a savepoint", "path", saved.Path, "id", saved.ID)
 		select {
-		case <-flinks.Ended():
+		case <-java.Ended():
 		case <-time.After(stopsWithin):
 		}
-		flinks.end(endWithin)
+		java.end(endWithin)
 	}
 	m.record.LastStop = stop
 	if err := m.folder.Keep(m.record); err != nil {
@@ -57,13 +57,13 @@ func (m *jobManager) leave(flinks *child) {
 var errNothingNew = errors.New("no task ran since the start, so that the state it started from serves")
 
 // stop the job with a savepoint that is complete in the state folder.
-func (m *jobManager) stop(ctx context.Context, flinks *child) (*flink.Saved, error) {
+func (m *jobManager) stop(ctx context.Context, java *child) (*flink.Saved, error) {
 	var last error
-	for failed := 0; failed < tries; {
+	for failed := 0; failed < maxTries; {
 		job, err := m.rest.Job(ctx)
 		switch {
-		case ctx.Err() != nil, flinks.Gone():
-			return m.taken(last)
+		case ctx.Err() != nil, java.Gone():
+			return m.completeSavepoint(last)
 		case err != nil || !job.AllRun():
 			// A job that never ran has nothing to save. Another one may run again in time.
 			if !m.report.ran() {
@@ -73,19 +73,19 @@ func (m *jobManager) stop(ctx context.Context, flinks *child) (*flink.Saved, err
 				last = errors.New("the job does not run")
 			}
 		default:
-			if last = m.try(ctx, flinks); last == nil {
-				return m.taken(nil)
+			if last = m.takeSavepoint(ctx, java); last == nil {
+				return m.completeSavepoint(nil)
 			}
 			failed++
 			m.Log.Error("a savepoint failed", "error", last)
 		}
-		wait(ctx, tryAgain)
+		wait(ctx, tryEvery)
 	}
-	return m.taken(last)
+	return m.completeSavepoint(last)
 }
 
-// try to take a savepoint once.
-func (m *jobManager) try(ctx context.Context, flinks *child) error {
+// takeSavepoint once.
+func (m *jobManager) takeSavepoint(ctx context.Context, java *child) error {
 	id, err := m.rest.Stop(ctx, scheme+m.Plan.Savepoints())
 	if err != nil {
 		return err
@@ -95,20 +95,20 @@ func (m *jobManager) try(ctx context.Context, flinks *child) error {
 		switch {
 		case done && why != "":
 			return errors.New(why)
-		case done, flinks.Gone():
+		case done, java.Gone():
 			return nil
 		case errors.Is(err, rest.ErrNoJob):
 			return err
 		case ctx.Err() != nil:
 			return fmt.Errorf("it took longer than %d s", m.Plan.SavepointSeconds)
 		}
-		wait(ctx, tryAgain)
+		wait(ctx, tryEvery)
 	}
 }
 
-// taken is the savepoint that is complete now and was not before. What is in the folder counts, not what Flink says: Flink may end before it
+// completeSavepoint is the one that is complete now and was not before. What is in the folder counts, not what Flink says: Flink may end before it
 // said it.
-func (m *jobManager) taken(last error) (*flink.Saved, error) {
+func (m *jobManager) completeSavepoint(last error) (*flink.Saved, error) {
 	all, err := m.folder.Complete(m.Plan.Ignored)
 	if err != nil {
 		return nil, err

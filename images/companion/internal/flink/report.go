@@ -134,8 +134,8 @@ func (r *report) job() rest.JobState {
 	return r.last
 }
 
-// see what a look saw.
-func (r *report) see(v view) {
+// update by what a look saw.
+func (r *report) update(v view) {
 	r.with(func(s *flink.State) {
 		r.last = v.job.State
 		r.current = max(r.current, v.restarts)

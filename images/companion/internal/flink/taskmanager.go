@@ -42,19 +42,19 @@ func RunTaskManager(ctx context.Context, c Config) error {
 		if err != nil {
 			return err
 		}
-		flinks, err := start(keeper, cmd, c.Out)
+		java, err := start(keeper, cmd, c.Out)
 		if err != nil {
 			return fmt.Errorf("cannot start Java: %w", err)
 		}
 		select {
 		case <-ctx.Done():
-			c.linger(flinks)
-			flinks.end(endWithin)
+			c.linger(java)
+			java.end(endWithin)
 			return nil
-		case <-flinks.Ended():
-			flinks.end(0)
-			c.Log.Error("the TaskManager ended, and is started again", "code", flinks.code())
-			wait(ctx, again.after(time.Since(flinks.began)))
+		case <-java.Ended():
+			java.end(0)
+			c.Log.Error("the TaskManager ended, and is started again", "code", java.code())
+			wait(ctx, again.after(time.Since(java.began)))
 			if ctx.Err() != nil {
 				return nil //nolint:nilerr // It was asked to end.
 			}
@@ -63,14 +63,14 @@ func RunTaskManager(ctx context.Context, c Config) error {
 }
 
 // linger while the JobManager takes its last savepoint.
-func (c Config) linger(flinks *child) {
+func (c Config) linger(java *child) {
 	within := time.Duration(c.Plan.SavepointSeconds)*time.Second + hearWithin
 	ctx, done := context.WithTimeout(context.Background(), within)
 	defer done()
 	client := &http.Client{Timeout: askTimeout, Transport: &http.Transport{Proxy: nil}}
 	url := "http://" + net.JoinHostPort(c.Plan.JobManager, strconv.Itoa(flink.StatePort)) + flink.StatePath
 	began, stopping, silent := time.Now(), false, 0
-	for ctx.Err() == nil && !flinks.Gone() {
+	for ctx.Err() == nil && !java.Gone() {
 		s, err := ask(ctx, client, url)
 		switch {
 		case err != nil:

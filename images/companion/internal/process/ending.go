@@ -13,7 +13,7 @@ import (
 
 // MemoryNow is what is known of the container's memory when a process ended.
 type MemoryNow struct {
-	// Killed: the kernel has killed a process for want of memory since it began. Known: the control group says so.
+	// Killed reports whether the kernel has killed a process for lack of memory since it began, and Known whether the control group says so.
 	Killed, Known bool
 	// Limit in bytes, 0 for none.
 	Limit int64
@@ -33,9 +33,9 @@ type Ending struct {
 	Class crew.Class
 	// Message continues the name of the process: "ended with exit code 1".
 	Message string
-	// Secondary: its words are about the network, which may only follow from the end of another process.
+	// Secondary reports whether its words are about the network: that may only follow from the end of another process.
 	Secondary bool
-	// Full: its words say that a disk is full.
+	// Full reports whether its words say that a disk is full.
 	Full bool
 }
 
@@ -55,23 +55,23 @@ func Explain(exit Exit, last string, mem MemoryNow) *Ending {
 		return nil
 	case signal == syscall.SIGKILL && (mem.Killed || !mem.Known):
 		e.Class = crew.ClassOutOfMemory
-		e.Message = "was killed, because the memory of its container was not enough" + limit(mem.Limit)
+		e.Message = "was killed, because the memory of its container was not enough" + limitNote(mem.Limit)
 		if !mem.Known {
-			e.Message = "was killed, which most often means that the memory of its container was not enough" + limit(mem.Limit)
+			e.Message = "was killed, which most often means that the memory of its container was not enough" + limitNote(mem.Limit)
 		}
 	case signal == syscall.SIGKILL || signal == syscall.SIGTERM || signal == syscall.SIGHUP || signal == syscall.SIGINT:
 		e.Message = fmt.Sprintf("was ended by the signal %q from elsewhere", signal)
 	case signal == syscall.SIGBUS:
 		e.Message = fmt.Sprintf("was ended by the signal %q, which most often means that /dev/shm is full: raise resources.sharedMemory", signal)
 	default:
-		e.failed(exit.Code, signal, last)
+		e.explainFailure(exit.Code, signal, last)
 	}
 	return e
 }
 
-// failed by itself: what it wrote last says why.
-func (e *Ending) failed(code int, signal syscall.Signal, last string) {
-	e.Class, e.Full = words(last)
+// explainFailure of a process that failed by itself: what it wrote last says why.
+func (e *Ending) explainFailure(code int, signal syscall.Signal, last string) {
+	e.Class, e.Full = classify(last)
 	e.Secondary = e.Class == crew.ClassInfrastructure && !e.Full && signal == 0
 	e.Message = fmt.Sprintf("ended with exit code %d", code)
 	if signal != 0 {
@@ -85,12 +85,12 @@ func (e *Ending) failed(code int, signal syscall.Signal, last string) {
 // infrastructure are words by which a program that failed itself names device or network.
 var infrastructure = regexp.MustCompile(`(?i)\bnccl\b|\bgloo\b|cuda error|cuda_error|cudnn|\bxid\b|uncorrectable ecc|\brccl\b|hip error|connection (?:reset|refused|closed|aborted|timed out)|connection was|broken pipe|no route to host|network is unreachable|i/o timeout|host unreachable|stale file handle|input/output error|reset by peer|\beof\b`)
 
-// room are words by which a program says that a disk is full.
-var room = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|file too large`)
+// diskFull are words by which a program says that a disk is full.
+var diskFull = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|file too large`)
 
-// words of a program that failed by its exit code: its class by its last lines, and whether they say that a disk is full.
-func words(last string) (class crew.Class, full bool) {
-	full = room.MatchString(last)
+// classify a program that failed by its exit code: its class by its last lines, and whether they say that a disk is full.
+func classify(last string) (class crew.Class, full bool) {
+	full = diskFull.MatchString(last)
 	for line := range strings.Lines(last) {
 		if full || infrastructure.MatchString(strings.TrimSpace(line)) {
 			return crew.ClassInfrastructure, full
@@ -99,7 +99,7 @@ func words(last string) (class crew.Class, full bool) {
 	return crew.ClassUser, false
 }
 
-func limit(bytes int64) string {
+func limitNote(bytes int64) string {
 	if bytes == 0 {
 		return ""
 	}

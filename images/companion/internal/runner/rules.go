@@ -112,7 +112,7 @@ func (r *rules) judge(f runner.Failure, ran time.Duration, now time.Time) verdic
 	}
 	line := r.oldest(now)
 	for i, rule := range r.retry.Rules {
-		if !r.holds(i, f, line) {
+		if !r.matches(i, f, line) {
 			continue
 		}
 		v := verdict{action: rule.Do}
@@ -124,15 +124,15 @@ func (r *rules) judge(f runner.Failure, ran time.Duration, now time.Time) verdic
 			v.why = fmt.Sprintf("rule %d of spec.retry.rules ends the run", i+1)
 		case runner.ActionMemory:
 		default:
-			of, most := len(r.failed)-1, r.retry.Attempts
+			budget, limit := len(r.failed)-1, r.retry.Attempts
 			if rule.Attempts > 0 {
-				of, most = i, rule.Attempts
+				budget, limit = i, rule.Attempts
 			}
 			backoff := r.retry.Backoff
 			if rule.Backoff != nil {
 				backoff = *rule.Backoff
 			}
-			r.count(&v, of, most, backoff)
+			r.count(&v, budget, limit, backoff)
 		}
 		return v
 	}
@@ -141,25 +141,25 @@ func (r *rules) judge(f runner.Failure, ran time.Duration, now time.Time) verdic
 	return v
 }
 
-// holds reports whether all conditions of a rule do.
-func (r *rules) holds(i int, f runner.Failure, line string) bool {
+// matches reports whether all conditions of a rule hold.
+func (r *rules) matches(i int, f runner.Failure, line string) bool {
 	rule := r.retry.Rules[i]
 	return (len(rule.ExitCodes) == 0 || slices.Contains(rule.ExitCodes, f.ExitCode)) &&
 		(rule.Class == "" || rule.Class == f.Class) &&
 		(r.patterns[i] == nil || line != "" && r.patterns[i].MatchString(line))
 }
 
-// count a failure in a budget.
-func (r *rules) count(v *verdict, of, most int, b runner.Backoff) {
-	r.failed[of]++
-	if r.failed[of] >= most {
-		v.action, v.why = runner.ActionFail, fmt.Sprintf("it failed %d times in a row, and no other attempt is allowed", r.failed[of])
-		if most == 1 {
+// count a failure in a budget, which is an index of failed. Where the limit is reached, the run ends.
+func (r *rules) count(v *verdict, budget, limit int, b runner.Backoff) {
+	r.failed[budget]++
+	if r.failed[budget] >= limit {
+		v.action, v.why = runner.ActionFail, fmt.Sprintf("it failed %d times in a row, and no other attempt is allowed", r.failed[budget])
+		if limit == 1 {
 			v.why = "no other attempt is allowed"
 		}
 		return
 	}
-	seconds := min(b.FromSeconds*math.Pow(max(1, b.Factor), float64(r.failed[of]-1)), b.ToSeconds)
+	seconds := min(b.FromSeconds*math.Pow(max(1, b.Factor), float64(r.failed[budget]-1)), b.ToSeconds)
 	seconds *= 1 + (2*r.random()-1)*float64(b.JitterPercent)/100
 	v.pause = time.Duration(max(0, seconds) * float64(time.Second))
 }

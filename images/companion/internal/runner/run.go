@@ -27,14 +27,14 @@ import (
 
 // Times of processes.
 const (
-	// besideAgain is the time before a process beside the main one starts again.
-	besideAgain = time.Second
-	// unfitAfter is how long processes have to end after SIGKILL. Those that do not hang in the kernel.
-	unfitAfter = 30 * time.Second
-	// tailBytes of the last lines of a process.
+	// besidePause is the time before a process beside the main one starts again.
+	besidePause = time.Second
+	// killWithin is how long processes have to end after SIGKILL. Those that do not hang in the kernel.
+	killWithin = 30 * time.Second
+	// tailBytes are the most of the last lines of a process.
 	tailBytes = 3 << 10
-	// maxWords of the message of a failure.
-	maxWords = 1 << 10
+	// maxMessage of a failure, in bytes.
+	maxMessage = 1 << 10
 )
 
 // Config of a companion.
@@ -89,7 +89,7 @@ type run struct {
 	rules  *rules
 	output *process.Output
 
-	besides sync.WaitGroup
+	helpers sync.WaitGroup
 	mu      sync.Mutex
 	pids    map[string]int // of processes beside the main one
 }
@@ -129,7 +129,7 @@ func (r *run) attempts(ctx context.Context) int {
 	besides, stop := context.WithCancel(context.Background())
 	defer stop()
 	for _, p := range r.role.Beside {
-		r.besides.Go(func() { r.beside(besides, p) })
+		r.helpers.Go(func() { r.runBeside(besides, p) })
 	}
 	for attempt := 0; ; attempt++ {
 		code, pause, over := r.attempt(ctx, attempt)
@@ -220,7 +220,7 @@ func (r *run) failed(exit process.Exit, e *process.Ending, last string, ran time
 	if v.line != "" {
 		f.Message += ": " + v.line
 	}
-	f.Message = strings.ToValidUTF8(f.Message[:min(len(f.Message), maxWords)], "")
+	f.Message = strings.ToValidUTF8(f.Message[:min(len(f.Message), maxMessage)], "")
 	if v.why != "" {
 		f.Message += " (" + v.why + ")"
 	}
@@ -246,7 +246,7 @@ func (r *run) failed(exit process.Exit, e *process.Ending, last string, ran time
 }
 
 // beside the main process runs another one, which starts again when it ends.
-func (r *run) beside(ctx context.Context, p runner.Process) {
+func (r *run) runBeside(ctx context.Context, p runner.Process) {
 	for attempt := 0; ; attempt++ {
 		main := r.start(p, attempt, func(string) {})
 		r.mu.Lock()
@@ -260,7 +260,7 @@ func (r *run) beside(ctx context.Context, p runner.Process) {
 			return
 		}
 		select {
-		case <-time.After(besideAgain):
+		case <-time.After(besidePause):
 		case <-ctx.Done():
 			return
 		}
@@ -316,12 +316,12 @@ func (r *run) clear() bool {
 
 // end all processes, and report whether none was left.
 func (r *run) end() bool {
-	r.besides.Wait()
+	r.helpers.Wait()
 	return r.sweep()
 }
 
 func (r *run) sweep() bool {
-	for until := time.Now().Add(unfitAfter); !r.Keeper.Sweep(); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(killWithin); !r.Keeper.Sweep(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
 			return false
 		}
