@@ -26,14 +26,14 @@ func ofPreview(w *world) *world {
 func TestPreviewLeavesNothing(t *testing.T) {
 	type kept struct {
 		WhenDeleted, WhenScaled, VolumeLabel, SecretLabel string
-		Deletes                                           bool
+		Deletes, Authority                                bool
 	}
 	cases := map[string]struct {
 		reason string
 		of     func(*world) *world
 		want   kept
 	}{
-		"Preview":  {"What a Preview made goes with it, and nothing when members stop.", ofPreview, kept{"Delete", "Retain", "pr-1", "pr-1", true}},
+		"Preview":  {"What a Preview made goes with it, and nothing when members stop.", ofPreview, kept{"Delete", "Retain", "pr-1", "pr-1", true, true}},
 		"Ordinary": {"Data outlives a Database.", func(w *world) *world { return w }, kept{WhenDeleted: "Retain", WhenScaled: "Retain"}},
 		"Labelled": {"A label that anybody can set changes nothing.", func(w *world) *world {
 			compose.Map(w.request.Composite.Map(), "metadata")["labels"] = map[string]any{v1alpha1.LabelPreview: "pr-1"}
@@ -62,6 +62,7 @@ func TestPreviewLeavesNothing(t *testing.T) {
 				VolumeLabel: compose.Text(claims[0].(map[string]any), "metadata", "labels", v1alpha1.LabelPreview),
 				SecretLabel: compose.TextOf(secret, "metadata", "labels", v1alpha1.LabelPreview),
 				Deletes:     slices.Contains(compose.List(secret.Map(), "spec", "managementPolicies"), any("Delete")),
+				Authority:   slices.Contains(compose.List(w.request.Observed[names.Topology].Map(), "spec", "forProvider", "removeSecrets"), any("orders-db-ca")),
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)

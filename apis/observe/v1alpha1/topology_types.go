@@ -180,7 +180,7 @@ type TopologyParameters struct {
 	// created again. Each name begins with the name of the Database and a dash. Only Secrets from cert-manager without
 	// another owner are removed.
 	//
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=63
 	// +listType=set
 	// +kubebuilder:example={"orders-db-members"}

@@ -51,7 +51,8 @@ func Topology(d *compose.Draft, s *decision.Decision) {
 	d.Add(s.In(names.Topology), topology, s.Side)
 }
 
-// removable are the Secrets of certificates, which cert-manager can issue again.
+// removable are the Secrets of certificates, which cert-manager can issue again. That of the authority stays, as the volumes do, unless the
+// Database is of a Preview: members that are made again for them trust each other by it.
 func removable(s *facts.Cluster) []string {
 	// They belong to the generation that clients are switched to.
 	if s.Side {
@@ -63,6 +64,15 @@ func removable(s *facts.Cluster) []string {
 	}
 	if s.Observed[names.Repository] != nil {
 		listed = append(listed, s.Called(names.SuffixRepositoryClient), s.Called(names.SuffixRepositoryServer))
+	}
+	if s.Pooled() {
+		listed = append(listed, s.Called(names.SuffixPooler), s.Called(names.SuffixPoolerServer))
+	}
+	if s.PooledReaders() {
+		listed = append(listed, s.Called(names.SuffixReaderCert), s.Called(names.SuffixReaderServerCert))
+	}
+	if s.Preview != "" {
+		listed = append(listed, s.Called(names.SuffixCA))
 	}
 	return listed
 }
