@@ -78,7 +78,8 @@ func TestQueriesHealthy(t *testing.T) {
 		"Well":    {"It says so itself.", `monitoring: {queries: [` + oneQuery + `]}`, map[string]any{}, "True", "QueriesSucceed", ""},
 		"Failing": {
 			"The message names query, member and remedy.", `monitoring: {queries: [` + oneQuery + `]}`,
-			map[string]any{"failing": []any{map[string]any{"name": "orders", "message": "permission denied for table orders"}}}, "False", "QueryFails",
+			map[string]any{"failing": []any{map[string]any{"name": "orders", "message": "permission denied for table orders"}}},
+			"False", "QueryFails",
 			"spec.monitoring.queries[orders]: fails on member orders-db-a: permission denied for table orders: correct its SQL, or grant",
 		},
 	} {

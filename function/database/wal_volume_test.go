@@ -24,14 +24,14 @@ const (
 
 // parted are the members whose pods have a volume for the write-ahead log, by letter.
 func (w *world) parted() string {
-	out := ""
+	var out strings.Builder
 	for _, letter := range names.Letters {
 		if o := w.request.Observed[names.MemberPrefix+letter]; o != nil &&
 			compose.Text(facts.Entry(compose.List(o.Map(), "spec", "template", "spec", "volumes"), names.VolumeWAL), "persistentVolumeClaim", "claimName") == "wal-orders-db-"+letter+"-0" {
-			out += letter
+			out.WriteString(letter)
 		}
 	}
-	return out
+	return out.String()
 }
 
 // logSizes are how much write-ahead log members keep, as they are told.

@@ -12,7 +12,7 @@ import (
 
 // Write a result for people: the stages, what comes, changes, restarts and goes in all, the expected pause, where it ends, and what that
 // assumes.
-func (r Result) Write(to io.Writer) error {
+func (r *Result) Write(to io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s/%s\n", at(r.End.XR, "kind"), at(r.End.XR, "metadata", "namespace"), at(r.End.XR, "metadata", "name"))
 	if len(r.Stages) == 0 {
@@ -55,7 +55,7 @@ func (r Result) Write(to io.Writer) error {
 }
 
 // Sum of all stages: what came and went again, as in a change that replaces pods, is in Created and in Removed.
-func (r Result) Sum() Stage {
+func (r *Result) Sum() Stage {
 	var sum Stage
 	for _, s := range r.Stages {
 		sum.Created = append(sum.Created, s.Created...)

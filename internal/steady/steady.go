@@ -87,9 +87,7 @@ func Edit(live, manifest map[string]any, objects map[string]map[string]any, now 
 	xr["spec"] = spec
 	meta := child(xr, "metadata")
 	for _, field := range []string{"labels", "annotations"} {
-		for k, v := range child(child(manifest, "metadata"), field) {
-			child(meta, field)[k] = v
-		}
+		maps.Copy(child(meta, field), child(child(manifest, "metadata"), field))
 	}
 	if !reflect.DeepEqual(copied(spec), copied(child(live, "spec"))) {
 		meta["generation"] = number(meta["generation"]) + 1

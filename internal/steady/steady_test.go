@@ -3,7 +3,6 @@
 package steady
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -188,11 +187,7 @@ func TestExamples(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					raw, err := json.Marshal(r)
-					if err != nil {
-						t.Fatal(err)
-					}
-					ends[i] = string(raw)
+					ends[i] = fmt.Sprintf("%+v", r) // maps in the order of their keys
 					for _, o := range r.End.Objects {
 						k := fmt.Sprint(o["kind"])
 						if _, known := table[k]; !known && !slices.Contains(existing, k) {

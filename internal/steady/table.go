@@ -90,7 +90,7 @@ func assumptions(w World) []string {
 
 // conditions of a managed resource that is made.
 func conditions(o map[string]any) []any {
-	var all []any
+	all := make([]any, 0, 2)
 	for _, t := range []string{"Ready", "Synced"} {
 		all = append(all, map[string]any{"type": t, "status": "True", "reason": "Planned", "observedGeneration": at(o, "metadata", "generation")})
 	}
@@ -131,7 +131,7 @@ func statefulSet(_ *World, _ string, o map[string]any) map[string]any {
 	return status
 }
 
-func job(_ *World, _ string, o map[string]any) map[string]any {
+func job(_ *World, _ string, _ map[string]any) map[string]any {
 	return map[string]any{"succeeded": 1.0, "conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
 }
 
@@ -143,7 +143,7 @@ func route(_ *World, _ string, o map[string]any) map[string]any {
 	refs, _ := at(o, "spec", "parentRefs").([]any)
 	parents := make([]any, 0, len(refs))
 	for _, ref := range refs {
-		var all []any
+		all := make([]any, 0, 2)
 		for _, t := range []string{"Accepted", "ResolvedRefs"} {
 			all = append(all, map[string]any{"type": t, "status": "True", "reason": t, "observedGeneration": at(o, "metadata", "generation")})
 		}
@@ -194,8 +194,8 @@ func model(_ *World, _ string, o map[string]any) map[string]any {
 
 func volumes(_ *World, _ string, o map[string]any) map[string]any {
 	size, _ := at(o, "spec", "forProvider", "size").(string)
-	var all []any
 	members, _ := at(o, "spec", "forProvider", "members").([]any)
+	all := make([]any, 0, len(members))
 	for _, m := range members {
 		all = append(all, map[string]any{"name": fmt.Sprintf("data-%v-0", m), "member": m, "state": string(storagev1alpha1.VolumeReady), "granted": size})
 	}

@@ -172,8 +172,10 @@ func (s *Server) keysOf(ctx context.Context, cr *v1alpha1.Receiver) (keys, error
 		s.read = cache.NewExpiring()
 	}
 	s.mu.Unlock()
-	if k, ok := s.read.Get(of); ok {
-		return k.(keys), nil //nolint:forcetypeassert // Nothing else is put there.
+	if known, ok := s.read.Get(of); ok {
+		if k, ok := known.(keys); ok {
+			return k, nil
+		}
 	}
 	k, _, err := readKeys(ctx, s.Kube, cr)
 	if err != nil {

@@ -115,20 +115,7 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 		m.Lag = v.lag(p)
 	}
 	r := report(p)
-	m.Version, m.Disk, m.WALDisk, m.Reason, m.Message = r.Version, r.Disk, r.WALDisk, r.Reason, r.Message
-	if r.Reinitialize.ID != "" {
-		m.Reinitialize = &r.Reinitialize
-	}
-	if r.Fence.ID != "" {
-		m.Fence = &r.Fence
-	}
-	m.Queries = r.Queries
-	if r.Volume != (v1alpha1.VolumeReport{}) {
-		m.Volume = &r.Volume
-	}
-	if r.WALVolume != (v1alpha1.VolumeReport{}) {
-		m.WALVolume = &r.WALVolume
-	}
+	reported(&m, &r)
 	if h != nil && (r.Reason == "" || m.State == v1alpha1.MemberStarting) {
 		m.Reason, m.Message = string(h.Reason), h.Message()
 	}
@@ -136,6 +123,23 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 		m.State = v1alpha1.MemberFailed
 	}
 	return m
+}
+
+// reported is what a member says of itself.
+func reported(m *v1alpha1.TopologyMember, r *v1alpha1.MemberReport) {
+	m.Version, m.Disk, m.WALDisk, m.Reason, m.Message, m.Queries = r.Version, r.Disk, r.WALDisk, r.Reason, r.Message, r.Queries
+	if r.Reinitialize.ID != "" {
+		m.Reinitialize = &r.Reinitialize
+	}
+	if r.Fence.ID != "" {
+		m.Fence = &r.Fence
+	}
+	if r.Volume != (v1alpha1.VolumeReport{}) {
+		m.Volume = &r.Volume
+	}
+	if r.WALVolume != (v1alpha1.VolumeReport{}) {
+		m.WALVolume = &r.WALVolume
+	}
 }
 
 // state of a member. Of one that cannot be heard nothing is believed.

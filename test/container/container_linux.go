@@ -146,8 +146,12 @@ func (s Spec) layers(root string) error {
 func (s Spec) memory(root string) error {
 	const own = "size=128m,mode=0770,uid=999,gid=999"
 	for _, m := range []struct{ path, options string }{
-		{"/run", "size=64m,mode=0755"}, {"/tmp", "size=64m,mode=1777"}, {"/dev", "size=64m,mode=0755"},
-		{"/dev/shm", own}, {"/run/capstan", own}, {"/run/" + s.Run, own},
+		{"/run", "size=64m,mode=0755"},
+		{"/tmp", "size=64m,mode=1777"},
+		{"/dev", "size=64m,mode=0755"},
+		{"/dev/shm", own},
+		{"/run/capstan", own},
+		{"/run/" + s.Run, own},
 	} {
 		at := filepath.Join(root, m.path)
 		if err := errors.Join(os.MkdirAll(at, 0o755), unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID, m.options)); err != nil { //nolint:gosec // As in an image.

@@ -145,7 +145,7 @@ func Root(t *testing.T, engine string) string {
 	if dir := os.Getenv("CAPSTAN_" + strings.ToUpper(engine) + "_ROOTFS"); dir != "" {
 		return dir
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "-C", "hack", "run", "./member-image", "rootfs", engine) //nolint:gosec // A constant of the test.
+	cmd := exec.CommandContext(t.Context(), "go", "-C", "hack", "run", "./member-image", "rootfs", engine)
 	cmd.Dir = filepath.Join("..", "..", "..")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -32,30 +32,36 @@ func TestWriter(t *testing.T) {
 		want   []map[string]any
 	}{
 		"Lines": {
-			"Each is an entry.", []string{"ERROR: a\nLOG: b\n"},
+			"Each is an entry.",
+			[]string{"ERROR: a\nLOG: b\n"},
 			[]map[string]any{{"level": "ERROR", "msg": "a", "source": "test"}, {"level": "INFO", "msg": "b", "source": "test"}},
 		},
 		"Parts": {
-			"What a program writes at once is one entry.", []string{"ERROR: a\n\tb\n+c\n\td\n"},
+			"What a program writes at once is one entry.",
+			[]string{"ERROR: a\n\tb\n+c\n\td\n"},
 			[]map[string]any{{"level": "ERROR", "msg": "a\nb", "source": "test", "parts": map[string]any{"detail": "c\nd"}}},
 		},
 		"Cut": {
 			"A line may come in pieces.", []string{"WARN", "ING: a", "\n"}, []map[string]any{{"level": "WARN", "msg": "a", "source": "test"}},
 		},
 		"Late": {
-			"What comes later is an entry of its own, because the one before was written at once.", []string{"LOG: a\n", "\tb\n"},
+			"What comes later is an entry of its own, because the one before was written at once.",
+			[]string{"LOG: a\n", "\tb\n"},
 			[]map[string]any{{"level": "INFO", "msg": "a", "source": "test"}, {"level": "INFO", "msg": "\tb", "source": "output"}},
 		},
 		"JSON": {
-			"The program of a member writes JSON itself.", []string{"LOG: a\n{\"msg\":\"b\"}\n{no\n"},
+			"The program of a member writes JSON itself.",
+			[]string{"LOG: a\n{\"msg\":\"b\"}\n{no\n"},
 			[]map[string]any{{"level": "INFO", "msg": "a", "source": "test"}, {"msg": "b"}, {"level": "INFO", "msg": "{no", "source": "output"}},
 		},
 		"Hostile": {
-			"Text cannot end its line of JSON.", []string{"LOG: \"}\\ \x00\x1b\xff\n"},
+			"Text cannot end its line of JSON.",
+			[]string{"LOG: \"}\\ \x00\x1b\xff\n"},
 			[]map[string]any{{"level": "INFO", "msg": "\"}\\ \x00\x1b\ufffd", "source": "test"}},
 		},
 		"Long": {
-			"A line has a bound.", []string{"LOG: " + strings.Repeat("x", longest), strings.Repeat("y", longest) + "\nLOG: b\n"},
+			"A line has a bound.",
+			[]string{"LOG: " + strings.Repeat("x", longest), strings.Repeat("y", longest) + "\nLOG: b\n"},
 			[]map[string]any{{"level": "INFO", "msg": strings.Repeat("x", longest-5) + " …", "source": "test"}, {"level": "INFO", "msg": "b", "source": "test"}},
 		},
 	} {

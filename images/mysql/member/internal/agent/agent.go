@@ -47,9 +47,9 @@ import (
 type Command struct {
 	layout.Names
 
-	Health string         `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
+	Health string         `default:":8009"    env:"CAPSTAN_HEALTH_ADDRESS"                                       help:"Address to answer probes at."`
 	Logs   formats.Format `env:"CAPSTAN_LOGS" help:"JSON for lines of JSON, otherwise the text of each program."`
-	Peers  string         `default:":8010" env:"CAPSTAN_PEERS_ADDRESS"  help:"Address to answer other members at."`
+	Peers  string         `default:":8010"    env:"CAPSTAN_PEERS_ADDRESS"                                        help:"Address to answer other members at."`
 }
 
 // Run the member until the context ends and the server has stopped.

@@ -54,9 +54,9 @@ import (
 type Command struct {
 	layout.Names
 
-	Health   string      `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
-	Exporter string      `default:"127.0.0.1:9187" env:"CAPSTAN_EXPORTER_ADDRESS" help:"Address of the exporter in the pod."`
-	Logs     logs.Format `env:"CAPSTAN_LOGS" help:"JSON for lines of JSON, otherwise the text of each program."`
+	Health   string      `default:":8009"          env:"CAPSTAN_HEALTH_ADDRESS"                                       help:"Address to answer probes at."`
+	Exporter string      `default:"127.0.0.1:9187" env:"CAPSTAN_EXPORTER_ADDRESS"                                     help:"Address of the exporter in the pod."`
+	Logs     logs.Format `env:"CAPSTAN_LOGS"       help:"JSON for lines of JSON, otherwise the text of each program."`
 }
 
 // Run the member until the context ends and PostgreSQL has stopped.

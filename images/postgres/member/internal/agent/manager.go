@@ -93,7 +93,7 @@ func whenWell(config pgmember.Config) time.Duration {
 
 // queriedIn are the databases that the exporter runs queries in.
 func queriedIn(config pgmember.Config) []string {
-	var in []string
+	in := make([]string, 0, len(config.Queries))
 	for _, q := range config.Queries {
 		in = append(in, q.Database)
 	}

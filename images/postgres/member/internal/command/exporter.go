@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"syscall"
 	"time"
 
@@ -20,14 +21,14 @@ import (
 
 // Exporter runs the exporter of the server, and exports the results of queries beside it.
 type Exporter struct {
-	Address string   `default:":9187"          env:"CAPSTAN_METRICS_ADDRESS"  help:"Address to serve metrics at."`
-	Behind  string   `default:"127.0.0.1:9188" env:"CAPSTAN_BEHIND_ADDRESS" help:"Address of the exporter that is run."`
+	Address string   `default:":9187"          env:"CAPSTAN_METRICS_ADDRESS"          help:"Address to serve metrics at."`
+	Behind  string   `default:"127.0.0.1:9188" env:"CAPSTAN_BEHIND_ADDRESS"           help:"Address of the exporter that is run."`
 	Program []string `arg:""                   help:"The exporter and its arguments." passthrough:""`
 }
 
 // Run until the context ends. Without the exporter it ends, too, so that its container starts again.
 func (c *Exporter) Run(ctx context.Context, log *slog.Logger) error {
-	program := append(c.Program[1:], "--web.listen-address="+c.Behind)
+	program := append(slices.Clone(c.Program[1:]), "--web.listen-address="+c.Behind)
 	child, err := process.Start("/usr/bin/"+c.Program[0], nil, program...)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ type Pooler struct {
 	Another  bool        `env:"CAPSTAN_SERVER_AUTHORITY" help:"The certificate that the server shows is of another authority than the certificates of members."`
 	Health   string      `default:":8009"                env:"CAPSTAN_HEALTH_ADDRESS"                                                                           help:"Address to answer probes at."`
 	Pause    string      `default:":8010"                env:"CAPSTAN_PAUSE_ADDRESS"                                                                            help:"Address to listen to members at."`
-	Logs     logs.Format `env:"CAPSTAN_LOGS" help:"JSON for lines of JSON, otherwise the text of each program."`
+	Logs     logs.Format `env:"CAPSTAN_LOGS"             help:"JSON for lines of JSON, otherwise the text of each program."`
 	Metrics  string      `default:":9127"                env:"CAPSTAN_METRICS_ADDRESS"                                                                          help:"Address to serve metrics at."`
 }
 

@@ -91,21 +91,17 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 	if c.Standby {
 		// Patroni writes what a standby recovers from.
 		_, err = run.Run(ctx, "restore", "--stanza="+stanza.Name, "--type=none")
-		return "restored the latest backup of " + stanza.Name + " to follow it", errors.Join(err, source.Note(stanza.Name), moveLog(ctx, err))
+		return "restored the latest backup of " + stanza.Name + " to follow it", errors.Join(source.Note(stanza.Name), moveLog(ctx, err))
 	}
 	// Archiving of the new Database has its own place: what the source had set does not count.
 	args := []string{"--stanza=" + stanza.Name, "--archive-mode=preserve"}
 	said := "restoring the latest of " + stanza.Name
 	if at := w.From.At; at != nil {
-		first := stanza.Backups[0].Ended()
-		if at.Before(first) {
-			return "", fmt.Errorf("%s is requested, and the first time that can be restored is %s: choose a later one",
-				at.UTC().Format(time.RFC3339), first.Format(time.RFC3339))
+		to, err := toTime(stanza, at.UTC())
+		if err != nil {
+			return "", err
 		}
-		if at.After(time.Now()) {
-			return "", fmt.Errorf("%s is requested, which is in the future: choose an earlier time, or none for the latest", at.UTC().Format(time.RFC3339))
-		}
-		args = append(args, "--type=time", "--target-action=promote", "--target="+at.UTC().Format("2006-01-02 15:04:05.999999-07"))
+		args = append(args, to...)
 		said += " as it was at " + at.UTC().Format(time.RFC3339Nano)
 	}
 	if name := w.From.RestorePoint; name != "" {
@@ -123,13 +119,26 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 		})
 	}
 	_, err = run.Run(ctx, "restore", args...)
-	return said, errors.Join(err, moveLog(ctx, err))
+	return said, moveLog(ctx, err)
 }
 
-// moveLog of a restore that succeeded to its volume. pgBackRest restores links as folders.
-func moveLog(ctx context.Context, restored error) error {
-	if restored != nil {
-		return nil
+// toTime are the arguments that end recovery at a time, which lies between the first backup and now.
+func toTime(stanza pgbackrest.Stanza, at time.Time) ([]string, error) {
+	first := stanza.Backups[0].Ended()
+	switch {
+	case at.Before(first):
+		return nil, fmt.Errorf("%s is requested, and the first time that can be restored is %s: choose a later one",
+			at.Format(time.RFC3339), first.Format(time.RFC3339))
+	case at.After(time.Now()):
+		return nil, fmt.Errorf("%s is requested, which is in the future: choose an earlier time, or none for the latest", at.Format(time.RFC3339))
+	}
+	return []string{"--type=time", "--target-action=promote", "--target=" + at.Format("2006-01-02 15:04:05.999999-07")}, nil
+}
+
+// moveLog to its volume after a restore, unless that failed. pgBackRest restores links as folders.
+func moveLog(ctx context.Context, failed error) error {
+	if failed != nil {
+		return failed
 	}
 	return walvolume.Own.Move(ctx)
 }

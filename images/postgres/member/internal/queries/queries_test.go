@@ -60,7 +60,8 @@ func TestMetrics(t *testing.T) {
 	defer exporter.Close()
 	r := &Runner{Log: slog.New(slog.DiscardHandler)}
 	r.set([]members.Query{
-		{Name: "good", Help: "H.", Values: []string{"n"}, Labels: []string{"l"}, IntervalSeconds: 60}, {Name: "bad", Values: []string{"n"}, IntervalSeconds: 60},
+		{Name: "good", Help: "H.", Values: []string{"n"}, Labels: []string{"l"}, IntervalSeconds: 60},
+		{Name: "bad", Values: []string{"n"}, IntervalSeconds: 60},
 		{Name: "later", Values: []string{"n"}, IntervalSeconds: 60},
 	})
 	registry := prometheus.NewRegistry()

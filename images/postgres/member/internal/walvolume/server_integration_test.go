@@ -49,7 +49,7 @@ func newServer(t *testing.T) *server {
 		}
 		root = strings.TrimSpace(string(out))
 	}
-	base, err := os.MkdirTemp("/tmp", "wal-")
+	base, err := os.MkdirTemp("/tmp", "wal-") //nolint:usetesting // The path of a socket is short.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (s *server) own() {
 
 // run a script with the programs of the image, in its root file system with the test's files.
 func (s *server) run(script string) (string, error) {
-	inside := fmt.Sprintf("PATH=/usr/lib/postgresql/17/bin:/usr/bin:/bin LC_ALL=C.UTF-8; export PATH LC_ALL; cd /tmp; %s", script)
+	inside := "PATH=/usr/lib/postgresql/17/bin:/usr/bin:/bin LC_ALL=C.UTF-8; export PATH LC_ALL; cd /tmp; " + script
 	cmd := exec.Command("unshare", "--mount", "sh", "-ec", //nolint:noctx // A cleanup runs it, too.
 		`mount --bind /tmp "$0/tmp"; mount --bind /dev "$0/dev"; exec chroot --userspec=`+strconv.Itoa(user)+`:`+strconv.Itoa(user)+` "$0" /bin/sh -c "$1"`, s.root, inside)
 	out, err := cmd.CombinedOutput()

@@ -166,8 +166,8 @@ func (p Place) restore() error {
 	if !errors.Is(inData, fs.ErrNotExist) || former != nil {
 		return nil
 	}
-	if _, err := os.Lstat(p.Data); err != nil {
-		return nil //nolint:nilerr // The data is gone, and what was its log is of no use.
+	if _, gone := os.Lstat(p.Data); gone != nil {
+		return nil // What was the log of data that is gone is of no use.
 	}
 	return rename(p.former(), p.inData())
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,10 +83,7 @@ func files(t *testing.T, folder string) map[string]string {
 }
 
 func with(files map[string]string, more ...string) map[string]string {
-	out := map[string]string{}
-	for name, content := range files {
-		out[name] = content
-	}
+	out := maps.Clone(files)
 	for _, name := range more {
 		out[name] = "whole"
 	}
@@ -123,13 +121,16 @@ func TestCrash(t *testing.T) {
 	last := len(place(t, nil, nil).steps(ctx))
 	halves := map[string]func(*testing.T, Place){
 		"copy": func(t *testing.T, p Place) {
+			t.Helper()
 			write(t, p.copied(), map[string]string{"000000010000000000000001": "fi", "archive_status/x.ready": ""})
 		},
 		"clear": func(t *testing.T, p Place) {
+			t.Helper()
 			write(t, p.Log(), map[string]string{"00000009": "of earlier data"})
 			write(t, p.Log()+failed, map[string]string{"00000009": "of earlier data"})
 		},
 		"tidy": func(t *testing.T, p Place) {
+			t.Helper()
 			if err := os.RemoveAll(filepath.Join(p.former(), "summaries")); err != nil {
 				t.Fatal(err)
 			}
