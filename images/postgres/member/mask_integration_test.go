@@ -111,6 +111,7 @@ func TestMask(t *testing.T) {
 		if got := d.query("a", "select count(*)::text from public.runs"); got != "1" {
 			t.Errorf("the statements ran %s times", got)
 		}
+		d.eventually("it leads", time.Minute, func() bool { return d.query("a", "select pg_is_in_recovery()::text") == "false" })
 		if own, said := d.backup(); own.Type != pgbackrest.Full {
 			t.Errorf("the copy is not backed up: %s", said)
 		}
