@@ -27,13 +27,13 @@ import (
 )
 
 type command struct {
-	Scenarios []string `arg:""                                                                        help:"Folders with an xr.yaml (and observed/, required/, simulation.yaml), or one file with a composite resource." type:"existingpath"`
-	Observed  string   `help:"Folder of composed objects as observed, for a single scenario."         type:"existingdir"`
-	Required  string   `help:"Folder of required objects (EnvironmentConfig), for a single scenario." type:"existingdir"`
-	Now       string   `default:"2026-01-01T00:00:00Z"                                                help:"The time that the function gets, so that the same input gives the same output."`
+	Scenarios []string `arg:""                                                                                                      help:"Folders with an xr.yaml (and observed/, required/, simulation.yaml), or one file with a composite resource." type:"existingpath"`
+	Observed  string   `help:"Folder of composed objects as observed, for a single scenario."                                       type:"existingdir"`
+	Required  string   `help:"Folder of required objects (EnvironmentConfig), for a single scenario."                               type:"existingdir"`
+	Now       string   `default:"2026-01-01T00:00:00Z"                                                                              help:"The time that the function gets, so that the same input gives the same output."`
 	Steady    bool     `help:"Show where a new composite resource ends, in stages, with what was composed taken as made and ready."`
-	Check     bool     `help:"Compare each scenario with its want.yaml instead of printing it."       xor:"mode"`
-	Update    bool     `help:"Write the want.yaml of each scenario instead of printing it."           xor:"mode"`
+	Check     bool     `help:"Compare each scenario with its want.yaml instead of printing it."                                     xor:"mode"`
+	Update    bool     `help:"Write the want.yaml of each scenario instead of printing it."                                         xor:"mode"`
 }
 
 func main() {

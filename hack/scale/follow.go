@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -75,8 +76,8 @@ func progressOf(u *unstructured.Unstructured) progressed {
 		generation, _, _ := unstructured.NestedInt64(m, "observedGeneration")
 		switch {
 		case m["type"] == "Ready":
-			p.ready = m["status"] == "True"
-		case m["type"] == "Synced" && m["status"] == "True":
+			p.ready = m["status"] == string(metav1.ConditionTrue)
+		case m["type"] == "Synced" && m["status"] == string(metav1.ConditionTrue):
 			p.synced = generation
 		}
 	}

@@ -34,7 +34,7 @@ type cli struct {
 }
 
 type runCmd struct {
-	Algorithms   int           `default:"100"                                                                               help:"Algorithms of tenants."                                            short:"n"`
+	Algorithms   int           `default:"100"                                                                               help:"Algorithms of tenants."                                                  short:"n"`
 	Databases    int           `default:"0"                                                                                 help:"Databases of tenants. Their pods are simulated: see docs/sizing.md."`
 	Buckets      int           `default:"0"                                                                                 help:"Buckets of tenants, on an S3 server beside the API server."`
 	Credentials  int           `default:"0"                                                                                 help:"Credentials of tenants."`

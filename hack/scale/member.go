@@ -53,7 +53,7 @@ func (s *standIn) nodes(ctx context.Context) error {
 		})); err != nil {
 			return err
 		}
-		ready := map[string]any{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
+		ready := map[string]any{"type": "Ready", "status": string(metav1.ConditionTrue), "reason": "KubeletReady", "message": "simulated"}
 		if err := s.report(ctx, nodes, n, map[string]any{"conditions": []any{ready}}); err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (m *member) running() map[string]any {
 	now := time.Now().UTC().Format(time.RFC3339)
 	conditions := make([]any, 0, 4)
 	for _, c := range []string{"PodScheduled", "Initialized", "ContainersReady", "Ready"} {
-		conditions = append(conditions, map[string]any{"type": c, "status": "True", "lastTransitionTime": now})
+		conditions = append(conditions, map[string]any{"type": c, "status": string(metav1.ConditionTrue), "lastTransitionTime": now})
 	}
 	status := map[string]any{"phase": "Running", "startTime": now, "conditions": conditions}
 	for from, to := range map[string]string{"containers": "containerStatuses", "initContainers": "initContainerStatuses"} {

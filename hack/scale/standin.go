@@ -241,7 +241,7 @@ func object(apiVersion, kind string, n name, content map[string]any) *unstructur
 // ready is a condition that is true for the spec of an object. An empty message is left out.
 func ready(reason, message string, of *unstructured.Unstructured) map[string]any {
 	c := map[string]any{
-		"type": "Ready", "status": "True", "reason": reason, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": of.GetGeneration(),
+		"type": "Ready", "status": string(metav1.ConditionTrue), "reason": reason, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": of.GetGeneration(),
 	}
 	if message != "" {
 		c["message"] = message
@@ -256,7 +256,7 @@ func isReady(o *unstructured.Unstructured) bool {
 		m, _ := c.(map[string]any)
 		generation, _, _ := unstructured.NestedInt64(m, "observedGeneration")
 		if m["type"] == "Ready" {
-			return m["status"] == "True" && generation == o.GetGeneration()
+			return m["status"] == string(metav1.ConditionTrue) && generation == o.GetGeneration()
 		}
 	}
 	return false
