@@ -185,14 +185,15 @@ func TestVersionPortable(t *testing.T) {
 func TestVersionFast(t *testing.T) {
 	best := time.Hour
 	for range 5 {
-		start := time.Now()
-		if out, err := exec.CommandContext(t.Context(), "../../version").CombinedOutput(); err != nil {
+		cmd := exec.CommandContext(t.Context(), "../../version")
+		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		best = min(best, time.Since(start))
+		// Time of processors: on a busy machine the clock says little.
+		best = min(best, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 	}
 	if best > 500*time.Millisecond {
-		t.Errorf("the fastest of five runs took %s", best)
+		t.Errorf("the cheapest of five runs took %s of a processor", best)
 	}
 }
 

@@ -98,6 +98,7 @@ func TestPoolerOfReaders(t *testing.T) {
 	})
 
 	t.Run("Promoted", func(t *testing.T) {
+		p.eventually("commits wait for another member", time.Minute, p.synchronous) // who can lead without a loss
 		before := p.leader()
 		if out, err := p.running(before).Enter("/usr/local/bin/capstan-member", "handover"); err != nil {
 			t.Fatalf("%v: %s", err, out)
