@@ -161,15 +161,16 @@ func (p Place) linked() (bool, error) {
 
 // restore the log of a data folder that was parted from it, because the program ended before the link took its place.
 func (p Place) restore() error {
-	_, inData := os.Lstat(p.inData())
-	_, former := os.Lstat(p.former())
-	if !errors.Is(inData, fs.ErrNotExist) || former != nil {
+	// What was the log of data that is gone is of no use.
+	if !missing(p.inData()) || missing(p.former()) || missing(p.Data) {
 		return nil
 	}
-	if _, gone := os.Lstat(p.Data); gone != nil {
-		return nil // What was the log of data that is gone is of no use.
-	}
 	return rename(p.former(), p.inData())
+}
+
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // tidy up what a move leaves, once the link is there and leads to a log.
