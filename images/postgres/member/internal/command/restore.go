@@ -111,14 +111,14 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 		args = append(args, to...)
 		said += " as it was at the restore point " + name
 	}
-	if w.From.Mask != nil {
-		return said + ", masked", c.masked(ctx, log, *w.From.Mask, func() error {
-			_, err := run.Run(ctx, "restore", args...)
-			return err
-		})
+	restore := func() error {
+		_, err := run.Run(ctx, "restore", args...)
+		return err
 	}
-	_, err = run.Run(ctx, "restore", args...)
-	return said, moveLog(ctx, err)
+	if w.From.Mask != nil {
+		return said + ", masked", moveLog(ctx, c.masked(ctx, log, *w.From.Mask, restore))
+	}
+	return said, moveLog(ctx, restore())
 }
 
 // fits reports why the backups of a stanza cannot be this Database's data.
