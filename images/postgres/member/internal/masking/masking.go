@@ -87,7 +87,7 @@ func (j Job) mask(ctx context.Context, s *offline.Server) error {
 	if err := makeMasker(ctx, s); err != nil {
 		return err
 	}
-	// Statements may be of somebody who must not see the original: its owner's run first, and then there is nothing of it but the statistics.
+	// Statements may be of a tenant who must not see the original: its owner's run first, and then there is nothing of it but the statistics.
 	for _, name := range names {
 		if err := execute(ctx, s, name, forget...); err != nil {
 			return fmt.Errorf("cannot remove the statistics of database %q: %w", name, err)
