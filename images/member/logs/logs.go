@@ -38,25 +38,43 @@ type Entry struct {
 	// Parts of the message by the source's words in lower case, such as detail, hint and statement.
 	Parts map[string]string `json:"parts,omitempty"`
 
-	// part that the next line without a beginning continues; "" for the message.
+	// part that the next line without a beginning continues; "" for the message. more are such lines, size is how many bytes of them the entry
+	// has, and cut that others are left out.
 	part string
+	more []byte
+	size int
+	cut  bool
 }
 
 // Add a part to the entry, which further lines continue.
 func (e *Entry) Add(part, text string) {
+	e.settle()
 	if e.Parts == nil {
 		e.Parts = map[string]string{}
 	}
 	e.Parts[part], e.part = text, part
 }
 
-// Continue what was added last with another line.
+// Continue what was added last with another line. A statement of a client may have any number of lines: beyond the longest they are left out.
 func (e *Entry) Continue(text string) {
-	if e.part == "" {
-		e.Message += "\n" + text
-	} else {
-		e.Parts[e.part] += "\n" + text
+	if e.cut {
+		return
 	}
+	if room := longest - e.size; len(text) >= room {
+		text, e.cut = text[:max(0, room-1)]+" …", true
+	}
+	e.size += len(text) + 1
+	e.more = append(append(e.more, '\n'), text...)
+}
+
+// settle the lines that continue a part.
+func (e *Entry) settle() {
+	if e.part == "" {
+		e.Message += string(e.more)
+	} else {
+		e.Parts[e.part] += string(e.more)
+	}
+	e.more = nil
 }
 
 // Levels of log/slog by severities of programs, in upper case. Any other is INFO.
@@ -82,7 +100,8 @@ func Raw(line string) *Entry {
 	return &Entry{Time: time.Now().UTC(), Level: "INFO", Message: line, Source: "output"}
 }
 
-// longest line. What is beyond is left out: a program must not fill the memory of the member.
+// longest line, and longest sum of the lines that continue an entry, in bytes. What is beyond is left out: a program must not fill the memory of
+// the member, nor wait for it.
 const longest = 64 << 10
 
 // A Writer writes what it gets as lines of JSON. Lines that are JSON already pass. It never fails: a log that no program takes must not stop a
@@ -145,6 +164,7 @@ func (w *Writer) flush() {
 	if w.last == nil {
 		return
 	}
+	w.last.settle()
 	raw, err := json.Marshal(w.last)
 	w.last = nil
 	if err == nil {

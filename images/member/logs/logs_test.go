@@ -80,6 +80,25 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+// TestContinued: a statement of many lines has a bound, too, and takes no time that grows with its square: the server waits meanwhile.
+func TestContinued(t *testing.T) {
+	var out strings.Builder
+	w := &Writer{To: &out, Read: marked}
+	_, _ = w.Write([]byte("ERROR: a"))
+	for range 1 << 10 {
+		_, _ = w.Write([]byte(strings.Repeat("\n\txxxxxxxxxxxxxx", 1<<10)))
+	}
+	_, _ = w.Write([]byte("\nLOG: b\n"))
+	for _, one := range decoded(t, out.String()) {
+		if text, _ := one["msg"].(string); len(text) > 2*longest {
+			t.Errorf("an entry has %d bytes", len(text))
+		}
+	}
+	if !strings.Contains(out.String(), " …\"") || !strings.HasSuffix(out.String(), "\"msg\":\"b\",\"source\":\"test\"}\n") {
+		t.Errorf("the end is %q", out.String()[max(0, out.Len()-100):])
+	}
+}
+
 func decoded(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
