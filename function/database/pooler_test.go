@@ -105,12 +105,17 @@ func TestPoolerReaders(t *testing.T) {
 	if rules := fmt.Sprint(compose.List(w.request.Observed[names.NetworkPolicy].Map(), "spec", "ingress")); !strings.Contains(rules, names.LabelReaderPooler) {
 		t.Errorf("members do not let them in: %s", rules)
 	}
-	for consumer, host := range map[string]string{"app": "orders-db-pooler.shop.svc", "reports": "orders-db-pooler-ro.shop.svc"} {
-		endpoints := compose.List(w.request.Observed[names.ConsumerPrefix+consumer].Map(), "spec", "forProvider", "connection", "endpoints")
-		if want := fmt.Sprint([]any{map[string]any{"name": "pooler", "host": host, "port": 5432.0}}); fmt.Sprint(endpoints) != want {
-			t.Errorf("%s has the endpoints %v, want %s", consumer, endpoints, want)
+	goTo := func(reason, reports string) {
+		t.Helper()
+		w.pass()
+		for consumer, suffix := range map[string]string{"app": "pooler", "reports": reports} {
+			endpoints := compose.List(w.request.Observed[names.ConsumerPrefix+consumer].Map(), "spec", "forProvider", "connection", "endpoints")
+			if want := fmt.Sprint([]any{map[string]any{"name": "pooler", "host": "orders-db-" + suffix + ".shop.svc", "port": 5432.0}}); fmt.Sprint(endpoints) != want {
+				t.Errorf("%s: %s has the endpoints %v, want %s", reason, consumer, endpoints, want)
+			}
 		}
 	}
+	goTo("Nobody accepts readers yet.", "pooler")
 	if st := told(t, w.plan()); st.Endpoints.PoolerReadOnly != "orders-db-pooler-ro.shop.svc:5432" {
 		t.Errorf("endpoints: %+v", st.Endpoints)
 	}
@@ -121,7 +126,15 @@ func TestPoolerReaders(t *testing.T) {
 	if _, reason, message := condition(w.plan(), string(v1alpha1.TypePooled)); reason != "PoolersPending" || !strings.Contains(message, "orders-db-pooler-ro") {
 		t.Errorf("%s: %s, want that readers have none", reason, message)
 	}
-	w.request.Observed[names.ReaderPooler].Map()["status"] = map[string]any{"readyReplicas": 2.0}
+	ready := func(n float64) {
+		w.request.Observed[names.ReaderPooler].Map()["status"] = map[string]any{"readyReplicas": n}
+	}
+	ready(2)
+	goTo("Readers are accepted.", "pooler-ro")
+	ready(0)
+	goTo("They do not go to the leader when poolers start again.", "pooler-ro")
+	w.serving(0)
+	ready(2)
 	if status, reason, message := condition(w.plan(), string(v1alpha1.TypePooled)); status != "True" || reason != "Pooling" {
 		t.Errorf("%s: %s", reason, message)
 	}

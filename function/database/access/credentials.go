@@ -105,11 +105,7 @@ func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Conn
 		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{Name: name, Host: credentialsv1alpha1.Host(host), Port: port})
 	}
 	if s.Pooled() && !c.Replication {
-		to := names.SuffixPooler
-		if readOnly && s.PooledReaders() {
-			to = names.SuffixReaderPooler
-		}
-		endpoint(names.SuffixPooler, s.Host(to))
+		endpoint(names.SuffixPooler, s.Host(poolerOf(s, c.Name, readOnly)))
 	}
 	if host := s.ExternalHost(); host != "" {
 		endpoint(names.SuffixExternal, host)
@@ -118,6 +114,26 @@ func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Conn
 		connection.Host = credentialsv1alpha1.Host(s.Host(names.SuffixRO))
 	}
 	return connection
+}
+
+// poolerOf a consumer is the suffix of the Service of its poolers. A consumer that has the poolers before the leader keeps them until one before
+// the standbys accepts clients, and does not come back when that ends.
+func poolerOf(s *facts.Cluster, consumer string, readOnly bool) string {
+	if !readOnly || !s.PooledReaders() {
+		return names.SuffixPooler
+	}
+	accepting := int64(0)
+	if o := s.Observed[names.ReaderPooler]; o != nil {
+		accepting = compose.Number(o.Map(), 0, "status", "readyReplicas")
+	}
+	if o := s.Observed[names.ConsumerPrefix+consumer]; o != nil && accepting == 0 {
+		for _, v := range compose.List(o.Map(), "spec", "forProvider", "connection", "endpoints") {
+			if e, ok := v.(map[string]any); ok && compose.Text(e, "name") == names.SuffixPooler && compose.Text(e, "host") == s.Host(names.SuffixPooler) {
+				return names.SuffixPooler
+			}
+		}
+	}
+	return names.SuffixReaderPooler
 }
 
 // Replicators are the logins of consumers that may read changes, of each consumer both.
