@@ -239,7 +239,8 @@ const (
 	ReasonQueriesSucceed xpv2.ConditionReason = "QueriesSucceed"
 	// ReasonQueryFails: a query failed twice in a row. Fix what the message names.
 	ReasonQueryFails xpv2.ConditionReason = "QueryFails"
-	// ReasonQueriesUnknown: a member has not reported its queries yet: it has to restart first, or is not up. See Updated.
+	// ReasonQueriesUnknown: a member does not report its queries: it has to restart first, or is not up (see Updated), its
+	// exporter does not run, or one query has not run yet.
 	ReasonQueriesUnknown xpv2.ConditionReason = "QueriesUnknown"
 )
 

@@ -606,8 +606,8 @@ type DatabaseMonitoring struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Queries whose results are metrics, which the exporter of each member runs with few rights. The first query restarts
-	// the members one by one; later changes restart nothing. Default: none.
+	// Queries whose results are metrics, which the exporter of each member runs with few rights. The first query, and the
+	// removal of the last, restart the members one by one; other changes restart nothing. Default: none.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map

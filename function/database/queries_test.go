@@ -74,7 +74,7 @@ func TestQueriesHealthy(t *testing.T) {
 		says            string
 	}{
 		"None":    {"Without queries there is nothing to tell.", ``, nil, "", "", ""},
-		"Pending": {"A member that has not reported is not known to be well.", `monitoring: {queries: [` + oneQuery + `]}`, nil, "Unknown", "QueriesUnknown", "orders-db-a has not reported"},
+		"Pending": {"A member that has not reported is not known to be well.", `monitoring: {queries: [` + oneQuery + `]}`, nil, "Unknown", "QueriesUnknown", "orders-db-a does not report its queries"},
 		"Well":    {"It says so itself.", `monitoring: {queries: [` + oneQuery + `]}`, map[string]any{}, "True", "QueriesSucceed", ""},
 		"Failing": {
 			"The message names query, member and remedy.", `monitoring: {queries: [` + oneQuery + `]}`,

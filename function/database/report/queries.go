@@ -37,7 +37,7 @@ func queriesHealthy(s *decision.Pass) xpv2.Condition {
 	case len(failing) > 0:
 		return no(v1alpha1.ReasonQueryFails, strings.Join(failing, "; ")+": correct its SQL, or grant what it reads to the role exporter; other metrics are not affected")
 	case unknownOf != "":
-		return unknown(v1alpha1.ReasonQueriesUnknown, fmt.Sprintf("member %s has not reported its queries yet: see the condition Updated", unknownOf))
+		return unknown(v1alpha1.ReasonQueriesUnknown, fmt.Sprintf("member %s does not report its queries: see the condition Updated, and the container exporter of its pod", unknownOf))
 	default:
 		return yes(v1alpha1.ReasonQueriesSucceed, "every member runs every query without an error")
 	}

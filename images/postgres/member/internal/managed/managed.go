@@ -92,7 +92,7 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 	if err := errors.Join(append(problems, err)...); err != nil {
 		return err
 	}
-	if len(missing.Databases) > 0 && len(w.Extensions)+len(w.Publications) > 0 || len(without) > 0 {
+	if len(missing.Databases) > 0 && len(w.Extensions)+len(w.Publications)+len(w.Queried) > 0 || len(without) > 0 {
 		return missing
 	}
 	return nil

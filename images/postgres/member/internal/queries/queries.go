@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/process"
 )
 
 // Bounds of a query. Beyond them it fails.
@@ -36,8 +37,12 @@ const (
 	maxMessage = 64 << 10
 	// maxLabel is the size of the value of a label in bytes. What is beyond is cut.
 	maxLabel = 128
-	// failuresInRow are reported. One alone may be a standby that cancels queries to replay.
+	// failuresInRow are reported. One alone may be a standby that cancels queries to replay, so the second try is soon.
 	failuresInRow = 2
+	again         = 30 * time.Second
+	// maxFailure is the size of what is said of a failure, in bytes. A query may raise an error of any size, and the report of the member, which
+	// has the failures of all of its queries, has to fit into an annotation.
+	maxFailure = 400
 )
 
 // A Runner runs queries, one after the other.
@@ -127,28 +132,35 @@ func (r *Runner) note(s *state, samples []sample, err error, begun time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := s.failure
-	s.ran, s.samples, s.took, s.due = true, samples, time.Since(begun), begun.Add(time.Duration(s.query.IntervalSeconds)*time.Second)
+	interval := time.Duration(s.query.IntervalSeconds) * time.Second
 	if err == nil {
 		s.failure, s.failures = "", 0
 	} else {
-		s.failure, s.failures = err.Error(), s.failures+1
+		s.failure, s.failures = process.Head(err.Error(), maxFailure), s.failures+1
 	}
+	if 0 < s.failures && s.failures < failuresInRow {
+		interval = min(interval, again)
+	}
+	s.ran, s.samples, s.took, s.due = true, samples, time.Since(begun), begun.Add(interval)
 	if s.failure != before {
 		r.Log.Info("ran a query", "query", s.query.Name, "failure", s.failure)
 	}
 }
 
-// Failing queries, for the report of the member.
-func (r *Runner) Failing() members.QueriesReport {
+// Failing queries, for the report of the member. It is false as long as one has not run yet: nothing can be said of all then.
+func (r *Runner) Failing() (members.QueriesReport, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out members.QueriesReport
 	for _, s := range r.states {
+		if !s.ran {
+			return members.QueriesReport{}, false
+		}
 		if s.failures >= failuresInRow {
 			out.Failing = append(out.Failing, members.QueryFailure{Name: s.query.Name, Message: s.failure})
 		}
 	}
-	return out
+	return out, len(r.states) > 0
 }
 
 // ask the server, over a connection that is for this query only: nothing that a query sets outlasts it.

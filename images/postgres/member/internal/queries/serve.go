@@ -35,8 +35,13 @@ func (r *Runner) Serve(ctx context.Context, address, exporter string) error {
 	client := &http.Client{Timeout: answerLimit}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+failingPath, func(w http.ResponseWriter, _ *http.Request) {
+		failing, known := r.Failing()
+		if !known {
+			http.Error(w, "not every query has run yet", http.StatusServiceUnavailable)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(r.Failing())
+		_ = json.NewEncoder(w).Encode(failing)
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, q *http.Request) {
 		if err := metrics(q.Context(), w, client, exporter, registry); err != nil {
