@@ -126,6 +126,59 @@ func TestWALVolumeIsAdded(t *testing.T) {
 	}
 }
 
+// TestWALVolumeThatCannotGrow is there: a member that needs it gets it with the size it has.
+func TestWALVolumeThatCannotGrow(t *testing.T) {
+	w := running(t, basic)
+	w.stuck = storagev1alpha1.VolumeFailed
+	for _, letter := range []string{"a", "b", "c"} {
+		w.sizes["wal-orders-db-"+letter+"-0"] = "10Gi"
+	}
+	w.edit(apart)
+	for range 12 {
+		w.pass()
+	}
+	if got := w.parted(); got != "abc" {
+		t.Errorf("members with a volume for the log: want abc, got %q", got)
+	}
+}
+
+// TestWALBacklog: what may wait for the archive has room where the log is, also while members get a volume for it.
+func TestWALBacklog(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, bound         string
+		before, moving, after int64
+	}{
+		"Default": {"A part of the volume that has the log.", "", 10 << 30, 10 << 30, 25 << 30},
+		"Bound":   {"A bound that is for the new volume counts when the log is there.", ", maxArchiveBacklog: 45Gi", 10 << 30, 25 << 30, 45 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, withBackup(`{schedule: "0 6 * * *"}`))
+			w.backup = wellBackedUp()
+			w.react()
+			w.pass()
+			told := func(want int64, when string) {
+				t.Helper()
+				if got := w.memberTold().Backup.Queue; got != want {
+					t.Errorf("%s: %s: want %d bytes, got %d", tc.reason, when, want, got)
+				}
+			}
+			told(tc.before, "before")
+			w.noWAL = true
+			w.edit(strings.Replace(withBackup(`{schedule: "0 6 * * *"`+tc.bound+`}`), "storage: 50Gi", "storage: 50Gi, walStorage: 100Gi", 1))
+			for range 3 {
+				w.pass()
+			}
+			told(tc.moving, "no member has the volume")
+			w.noWAL = false
+			w.react()
+			for range 12 {
+				w.pass()
+			}
+			told(tc.after, "all members have it")
+		})
+	}
+}
+
 func TestWALStorage(t *testing.T) {
 	low := full("Low", 90, observev1alpha1.FillSlot, "19Gi")
 	cases := map[string]struct {

@@ -275,6 +275,15 @@ func TestPolicies(t *testing.T) {
 			}()),
 			want: "the provider may create only empty volume claims for the write-ahead log of a member",
 		},
+		"ProviderChoosesVolume": {
+			reason: "Nor does it choose among volumes that are there.",
+			do: p.creates(provider, func() client.Object {
+				o := volume("wal-orders-db-d-0", logOf("orders-db-d"), nil).(*corev1.PersistentVolumeClaim)
+				o.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "another"}}
+				return o
+			}()),
+			want: "the provider may create only empty volume claims for the write-ahead log of a member",
+		},
 		"ProviderMakesOtherVolume": {
 			reason: "Volumes of others are nobody's business.",
 			do:     p.creates(provider, volume("scratch-3", nil, nil)),

@@ -63,16 +63,23 @@ func StanzaOf(s *facts.Cluster, generation int) string {
 
 func repositoryOf(namespace, name string) string { return "/" + namespace + "/" + name }
 
-// ArchiveBacklog that is allowed, in bytes.
+// ArchiveBacklog that is allowed, in bytes. While members get volumes for their logs, both places have to hold it.
 func ArchiveBacklog(s *facts.Cluster) int64 {
-	if q := s.Spec.Backup.MaxArchiveBacklog; q != nil {
+	storage, apart := s.Spec.Storage.Value(), s.Sizes.UsableWAL.Value()
+	if q := s.Spec.Backup.MaxArchiveBacklog; q != nil && s.Sizes.WALMoves {
+		return min(q.Value(), storage/2)
+	} else if q != nil {
 		return q.Value()
 	}
 	// Whole MiB, which people can read.
-	if q := s.Spec.WALStorage; q != nil {
-		return max(q.Value()/partOfWALStorage>>20<<20, minArchiveBacklogMB)
+	beside, own := max(storage/partOfStorage>>20<<20, minArchiveBacklogMB), max(apart/partOfWALStorage>>20<<20, minArchiveBacklogMB)
+	switch {
+	case apart == 0:
+		return beside
+	case s.Sizes.WALMoves:
+		return min(own, beside)
 	}
-	return max(s.Spec.Storage.Value()/partOfStorage>>20<<20, minArchiveBacklogMB)
+	return own
 }
 
 // File of this Database, or nil where there never were backups.

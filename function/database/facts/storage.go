@@ -78,15 +78,15 @@ func (s *Cluster) measureWAL(z *Sizes) {
 		return
 	}
 	z.UsableWAL = *s.Spec.WALStorage
-	for letter, set := range s.Sets {
+	for _, letter := range compose.SortedKeys(s.Sets) {
 		if v, ok := s.WALVolume(letter); ok {
 			if q, err := resource.ParseQuantity(v.Granted); err == nil {
 				z.Logs = append(z.Logs, q)
 			}
 		}
-		z.WALMoves = z.WALMoves || !set.LogVolume
+		z.WALMoves = z.WALMoves || !s.Sets[letter].LogVolume
 	}
-	slices.SortFunc(z.Logs, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	slices.SortStableFunc(z.Logs, func(a, b resource.Quantity) int { return a.Cmp(b) })
 	if n := len(z.Logs); n > 0 && n == len(s.Sets) {
 		z.UsableWAL = z.Logs[0]
 	}

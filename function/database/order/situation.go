@@ -80,7 +80,7 @@ func lacks(s *facts.Cluster, letter string, o facts.Set) string {
 	switch v, found := s.WALVolume(letter); {
 	case !found:
 		return fmt.Sprintf("waiting for provider-capstan to make volume claim %q: check that provider-capstan runs and has the same version", s.WALClaim(letter))
-	case v.State == storagev1alpha1.VolumeFailed:
+	case v.State == storagev1alpha1.VolumeFailed && v.Granted == "": // One that only cannot grow is there.
 		return fmt.Sprintf("volume claim %q cannot be made, and Capstan tries again: %s", v.Name, v.Message)
 	default:
 		return ""

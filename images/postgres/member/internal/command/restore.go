@@ -112,14 +112,14 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 		args = append(args, to...)
 		said += " as it was at the restore point " + name
 	}
-	if w.From.Mask != nil {
-		return said + ", masked", c.masked(ctx, log, *w.From.Mask, func() error {
-			_, err := run.Run(ctx, "restore", args...)
-			return err
-		})
+	restore := func() error {
+		_, err := run.Run(ctx, "restore", args...)
+		return err
 	}
-	_, err = run.Run(ctx, "restore", args...)
-	return said, moveLog(ctx, err)
+	if w.From.Mask != nil {
+		return said + ", masked", moveLog(ctx, c.masked(ctx, log, *w.From.Mask, restore))
+	}
+	return said, moveLog(ctx, restore())
 }
 
 // toTime are the arguments that end recovery at a time, which lies between the first backup and now.

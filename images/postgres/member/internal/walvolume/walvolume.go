@@ -174,6 +174,15 @@ func (p Place) restore() error {
 
 // tidy up what a move leaves, once the link is there and leads to a log.
 func (p Place) tidy() error {
+	to, err := os.Readlink(p.inData())
+	if err != nil {
+		return fmt.Errorf("cannot look at the write-ahead log: %w", err)
+	}
+	if to != p.Log() {
+		// Data that was put back by hand may have a log that is removed after a while, as the log of diverged data is.
+		return &volume.Problem{Reason: pgmember.ReasonWALVolumeLost, Message: fmt.Sprintf(
+			"the write-ahead log of the data is in %s, where it is not kept: if the data is the right one, rename that folder to %s, and make %s a link to it", to, p.Log(), p.inData())}
+	}
 	if _, err := os.Stat(p.Log()); err != nil {
 		return p.lost("has no log")
 	}

@@ -199,7 +199,7 @@ func TestPrepare(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
 		data, on map[string]string
-		link     bool
+		link     string // what the link in the data leads to, after the name of the log
 		free     int64
 		problem  string
 		log, wal map[string]string
@@ -225,12 +225,17 @@ func TestPrepare(t *testing.T) {
 			problem: "VolumeOfAnother", log: with(log, control), wal: map[string]string{old: "x"},
 		},
 		"Lost": {
-			reason: "Data whose log was on a volume that is new does not start with an empty log.", data: map[string]string{control: "whole"}, on: map[string]string{}, link: true,
+			reason: "Data whose log was on a volume that is new does not start with an empty log.", data: map[string]string{control: "whole"}, on: map[string]string{}, link: "/",
 			problem: pgmember.ReasonWALVolumeLost,
 		},
 		"Emptied": {
-			reason: "Nor does data whose log is gone from the volume.", data: map[string]string{control: "whole"}, on: mark, link: true,
+			reason: "Nor does data whose log is gone from the volume.", data: map[string]string{control: "whole"}, on: mark, link: "/",
 			problem: pgmember.ReasonWALVolumeLost,
+		},
+		"Elsewhere": {
+			reason: "Data that was put back by hand does not run on a log that is removed with what is diverged.", data: map[string]string{control: "whole"},
+			on: with(mark, old, "pg_wal.diverged/kept"), link: ".diverged", problem: pgmember.ReasonWALVolumeLost,
+			log: with(map[string]string{}, control, "pg_wal/kept"), wal: with(mark, old, "pg_wal.diverged/kept"),
 		},
 		"TooSmall": {
 			reason: "A log that does not fit stays where it is.", data: with(log, control), on: map[string]string{}, free: 50 << 20,
@@ -242,8 +247,8 @@ func TestPrepare(t *testing.T) {
 			if tc.free > 0 {
 				p.Measure = func(string) (volume.Usage, error) { return volume.Usage{Size: 1 << 30, Free: tc.free}, nil }
 			}
-			if tc.link {
-				if err := os.Symlink(p.Log(), p.inData()); err != nil {
+			if tc.link != "" {
+				if err := os.Symlink(filepath.Clean(p.Log()+tc.link), p.inData()); err != nil {
 					t.Fatal(err)
 				}
 			}
