@@ -4,6 +4,7 @@ package preview
 
 import (
 	"fmt"
+	"regexp"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,8 @@ func (f *facts) masks() map[string]string {
 	}
 	all := map[string]string{}
 	if o := f.Required[basePrefix+Database]; o != nil {
-		if name := compose.TextOf(o, "metadata", "annotations", v1alpha1.AnnotationPreviewsMask); name != "" {
+		// One without a name demands a mask, too.
+		if name, demanded := compose.Map(o.Map(), "metadata", "annotations")[v1alpha1.AnnotationPreviewsMask].(string); demanded {
 			all[maskDemanded] = name
 		}
 	}
@@ -46,8 +48,8 @@ func (f *facts) mask() ([]v1alpha1.MaskStatement, verdict) {
 	var all []v1alpha1.MaskStatement
 	names := f.masks()
 	for _, required := range []string{maskDemanded, maskChosen} {
-		name := names[required]
-		if name == "" {
+		name, asked := names[required]
+		if !asked {
 			continue
 		}
 		field := "spec.database.mask.configMapRef"
@@ -56,6 +58,8 @@ func (f *facts) mask() ([]v1alpha1.MaskStatement, verdict) {
 		}
 		o := f.Required[required]
 		switch {
+		case name == "":
+			return nil, verdict{reason: v1alpha1.ReasonMaskUnusable, message: field + ": it names no ConfigMap: name one, or remove it"}
 		case o == nil && !f.Sought[required]:
 			return nil, verdict{reason: v1alpha1.ReasonAwaitingBase, message: fmt.Sprintf("%s: ConfigMap %q was not read yet", field, name)}
 		case o == nil:
@@ -79,6 +83,11 @@ func (f *facts) mask() ([]v1alpha1.MaskStatement, verdict) {
 	return all, verdict{allowed: true}
 }
 
+// maxDatabase is how many characters the name of a database has at most, and databaseName its form, as in the schema of a Database.
+const maxDatabase = 48
+
+var databaseName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
 // readMask reads the statements of a ConfigMap.
 func readMask(text string) ([]v1alpha1.MaskStatement, error) {
 	form := fmt.Sprintf("its key %s has to be a list with database and sql of each statement", v1alpha1.KeyMask)
@@ -93,6 +102,9 @@ func readMask(text string) ([]v1alpha1.MaskStatement, error) {
 		switch {
 		case s.Database == "" || s.SQL == "":
 			return nil, fmt.Errorf("%s: number %d lacks one of them", form, i+1)
+		case len(s.Database) > maxDatabase || !databaseName.MatchString(s.Database):
+			return nil, fmt.Errorf("the database of number %d, %.60q, is no name of one: it has at most %d lower case letters, digits and _, and begins with a letter",
+				i+1, s.Database, maxDatabase)
 		case utf8.RuneCountInString(s.SQL) > v1alpha1.MaxMaskSQL:
 			return nil, fmt.Errorf("the sql of number %d has more than %d characters: divide it", i+1, v1alpha1.MaxMaskSQL)
 		}

@@ -33,6 +33,7 @@ func TestMask(t *testing.T) {
 		reason   string
 		mask     string // of the Preview
 		demanded string
+		unnamed  bool // the owner demands a mask, and does not say which
 		maps     map[string]string
 		want     []any
 		refused  string // in the message of BaseAllowed
@@ -44,6 +45,8 @@ func TestMask(t *testing.T) {
 		"Both":       {reason: "What the owner demands comes first.", mask: `{statements: ` + own + `}`, demanded: "theirs", maps: map[string]string{"theirs": owners}, want: []any{statement("update people set name = 'x'"), statement("delete from notes")}},
 		"Missing":    {reason: "Without the owner's mask nothing is copied.", demanded: "theirs", refused: `the annotation capstan.dev/previews-mask of Database orders-db: there is no ConfigMap "theirs"`},
 		"MissingOwn": {reason: "Nor without the Preview's.", mask: `{configMapRef: {name: mine}}`, refused: `spec.database.mask.configMapRef: there is no ConfigMap "mine"`},
+		"Unnamed":    {reason: "A demand without a name is a demand.", unnamed: true, refused: "the annotation capstan.dev/previews-mask of Database orders-db: it names no ConfigMap"},
+		"Name":       {reason: "What the schema of a Database refuses is said here.", demanded: "theirs", maps: map[string]string{"theirs": `[{database: Orders-DB, sql: x}]`}, refused: `the database of number 1, "Orders-DB", is no name of one`},
 		"Text":       {reason: "A text is no list of statements.", demanded: "theirs", maps: map[string]string{"theirs": "delete from notes"}, refused: "mask.yaml has to be a list"},
 		"Unknown":    {reason: "A word that is misspelt is not passed over.", demanded: "theirs", maps: map[string]string{"theirs": `[{database: d, sql: x, when: y}]`}, refused: "unknown field"},
 		"Empty":      {reason: "A mask without statements would hide nothing.", demanded: "theirs", maps: map[string]string{"theirs": `[]`}, refused: "and it has none"},
@@ -61,7 +64,7 @@ func TestMask(t *testing.T) {
 			for name, text := range tc.maps {
 				w.mask(name, text)
 			}
-			if tc.demanded != "" {
+			if tc.demanded != "" || tc.unnamed {
 				w.demand(tc.demanded)
 			}
 			w.settle()

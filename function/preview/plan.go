@@ -134,6 +134,9 @@ func (p *pass) requires() map[string]compose.Requirement {
 	}
 	if !p.expired && !p.seeksLeftovers() && len(p.problems) == 0 {
 		for required, name := range p.masks() {
+			if name == "" {
+				continue
+			}
 			requires[required] = compose.Requirement{Kind: configMap, Namespace: p.namespace, Name: name}
 		}
 	}

@@ -51,7 +51,7 @@ func Topology(d *compose.Draft, s *decision.Decision) {
 	d.Add(s.In(names.Topology), topology, s.Side)
 }
 
-// removable are the Secrets of certificates, which cert-manager can issue again. That of the authority stays, as the volumes do, unless the
+// removable are the Secrets of certificates, which cert-manager can issue again. The authority stays, as the volumes do, unless the
 // Database is of a Preview: members that are made again for them trust each other by it.
 func removable(s *facts.Cluster) []string {
 	// They belong to the generation that clients are switched to.

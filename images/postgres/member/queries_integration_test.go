@@ -122,8 +122,11 @@ func TestQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Exec(t.Context(), "grant select on public.ledger to exporter"); err != nil {
-		t.Fatal(err)
+	// The provider takes the database from everybody, too.
+	for _, statement := range []string{"grant select on public.ledger to exporter", "revoke connect on database shop from public"} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
 	}
 	_ = conn.Close(t.Context())
 	c.want(pgmember.Config{Databases: []string{"shop"}, Extensions: []string{}, Queries: []members.Query{table, good}})

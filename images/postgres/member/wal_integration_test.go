@@ -46,6 +46,7 @@ func TestWALVolume(t *testing.T) {
 	}
 	w := c.write()
 	w.goesOn(5 * time.Second)
+	c.eventually("commits wait for another member", time.Minute, c.synchronous) // which can lead then
 	former := c.leader()
 	c.running(former).Kill()
 	c.eventually("another member leads", time.Minute, func() bool { l := c.leader(); return l != "" && l != former })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -19,10 +20,11 @@ import (
 
 // How often roles and extensions are checked: when all is well, and while something is missing. At first sooner, because the
 // provider creates databases seconds after there is a leader, and the user who created the Database waits for their extensions. Logins that may
-// read changes come later as well, and others with each password: their consumers wait for the right to.
+// read changes come later as well, and others with each password: their consumers wait for the right to. An edit is noticed by its file.
 const (
 	manageEvery   = 10 * time.Minute
 	manageLogins  = 15 * time.Second
+	manageEdits   = 15 * time.Second
 	manageMissing = 15 * time.Second
 	manageFirst   = time.Second
 	manageStandby = time.Minute
@@ -37,26 +39,33 @@ type Manager struct {
 	// missing is the next pause while something is missing, and last the last result.
 	missing time.Duration
 	last    string
+
+	// applied is the configuration of the last time that all was well, and due when the same is checked again.
+	applied pgmember.Config
+	due     time.Time
 }
 
 // once creates what is missing, and returns the pause before the next time.
 func (m *Manager) once(ctx context.Context) time.Duration {
 	if !m.leads() {
 		m.reporter.Clear(pgmember.ReasonRolesOrExtensionsFailed)
-		m.missing = manageFirst
+		m.missing, m.due = manageFirst, time.Time{}
 		return m.follow(ctx)
 	}
 	config, err := layout.ReadConfig()
-	pause := manageEvery
+	if err == nil && time.Now().Before(m.due) && reflect.DeepEqual(config, m.applied) {
+		return manageEdits
+	}
+	pause := manageEdits
+	m.due = time.Time{}
 	if err == nil {
-		pause = whenWell(config)
 		err = manage(ctx, config)
 	}
 	var missing *managed.Missing
 	switch {
 	case err == nil:
 		m.reporter.Clear(pgmember.ReasonRolesOrExtensionsFailed)
-		m.missing = manageFirst
+		m.missing, m.applied, m.due = manageFirst, config, time.Now().Add(whenWell(config))
 	case errors.As(err, &missing):
 		m.reporter.Clear(pgmember.ReasonRolesOrExtensionsFailed)
 		pause, m.missing = m.missing, min(2*m.missing, manageMissing)

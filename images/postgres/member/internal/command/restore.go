@@ -81,9 +81,8 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 	if stanza.Name == "" {
 		return "", fmt.Errorf("%s has no backup under %s: see spec.from or spec.restore of the Database", where.Place(), w.From.Path)
 	}
-	if has := stanza.Origin().Version; has != "" && c.Version != "" && has != c.Version {
-		return "", fmt.Errorf("the backups of %s have version %s, and this Database has version %s: data is restored and followed in its own version only, "+
-			"so make another Database with version %[2]s", stanza.Name, has, c.Version)
+	if err := c.fits(stanza); err != nil {
+		return "", err
 	}
 	if _, err := opened.Runner(stanza.Name, layout.PgBackRestSource); err != nil {
 		return "", err
@@ -120,6 +119,15 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 		return said + ", masked", moveLog(ctx, c.masked(ctx, log, *w.From.Mask, restore))
 	}
 	return said, moveLog(ctx, restore())
+}
+
+// fits reports why the backups of a stanza cannot be this Database's data.
+func (c *Restore) fits(stanza pgbackrest.Stanza) error {
+	if has := stanza.Origin().Version; has != "" && c.Version != "" && has != c.Version {
+		return fmt.Errorf("the backups of %s have version %s, and this Database has version %s: data is restored and followed in its own version only, "+
+			"so make another Database with version %[2]s", stanza.Name, has, c.Version)
+	}
+	return nil
 }
 
 // toTime are the arguments that end recovery at a time, which lies between the first backup and now.

@@ -82,6 +82,21 @@ func (g *Gate) releaseRestore(ctx context.Context) error {
 	return nil
 }
 
+// removeRestored data that is not the member's: what a restore that was killed had not masked, and once the Database has begun what it could
+// not begin with. Another member may have made the data meanwhile, so that no restore of this one removes it.
+func removeRestored(begun bool) error {
+	left := []string{layout.Unmasked}
+	if begun {
+		left = append(left, layout.Failed)
+	}
+	for _, folder := range left {
+		if err := os.RemoveAll(folder); err != nil {
+			return fmt.Errorf("cannot remove what is left of a restore: %w", err)
+		}
+	}
+	return nil
+}
+
 // notReplayed says why a Database cannot begin whose backup was restored.
 func notReplayed(from pgmember.Source) string {
 	switch {

@@ -93,6 +93,9 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 	if err != nil {
 		return err
 	}
+	if err := removeRestored(system != ""); err != nil {
+		return err
+	}
 	if system != "" {
 		if !own.Empty && own.System != system {
 			return &volume.Problem{Reason: members.ReasonVolumeOfAnother, Message: fmt.Sprintf("the data has the system identifier %s, and the Database "+

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -48,6 +49,10 @@ type Job struct {
 // Run the job. Afterwards no server runs, and the data is whole. The data no longer says what to recover to, because
 // PostgreSQL has done that.
 func (j Job) Run(ctx context.Context) error {
+	// A server that was killed leaves the lock of its socket, with a number that another process may have by now.
+	if err := os.RemoveAll(j.Folder); err != nil {
+		return fmt.Errorf("cannot remove what an earlier server left: %w", err)
+	}
 	if err := durable.Folders(j.Folder); err != nil {
 		return err
 	}
@@ -82,6 +87,12 @@ func (j Job) mask(ctx context.Context, s *offline.Server) error {
 	if err := makeMasker(ctx, s); err != nil {
 		return err
 	}
+	// Statements may be of somebody who must not see the original: its owner's run first, and then there is nothing of it but the statistics.
+	for _, name := range names {
+		if err := execute(ctx, s, name, forget...); err != nil {
+			return fmt.Errorf("cannot remove the statistics of database %q: %w", name, err)
+		}
+	}
 	for i, st := range j.Mask.Statements {
 		if err := run(ctx, s, st); err != nil {
 			return fmt.Errorf("statement %d of %d that mask the copy, in database %q: %w; no client can connect to the copy. Correct the statement, "+
@@ -110,9 +121,12 @@ func databases(ctx context.Context, s *offline.Server) ([]string, error) {
 	return names, nil
 }
 
-// superuser connects to a database. What it does is not logged with the values in it.
+// superuser connects to a database. What it does is not logged with the values in it, and not bound by what the owner of the database set
+// for it.
 func superuser(ctx context.Context, s *offline.Server, database string) (*pgx.Conn, error) {
-	return s.Connect(ctx, pgmember.RoleSuperuser, database, map[string]string{"log_min_messages": "fatal", "log_min_error_statement": "panic"})
+	return s.Connect(ctx, pgmember.RoleSuperuser, database, map[string]string{
+		"log_min_messages": "fatal", "log_min_error_statement": "panic", "statement_timeout": "0", "lock_timeout": "0", "default_transaction_read_only": "off",
+	})
 }
 
 // rollBack transactions that were prepared.
@@ -158,8 +172,7 @@ func execute(ctx context.Context, s *offline.Server, database string, statements
 func makeMasker(ctx context.Context, s *offline.Server) error {
 	err := execute(ctx, s, "postgres",
 		"do $$ begin create role "+masker+"; exception when duplicate_object then null; end $$",
-		// Row-level security hides rows, which would stay as they are.
-		"alter role "+masker+" login nosuperuser nocreatedb nocreaterole noreplication bypassrls inherit connection limit -1 password null",
+		"alter role "+masker+" login nosuperuser nocreatedb nocreaterole noreplication nobypassrls inherit connection limit -1 password null",
 		"alter role "+masker+" reset all",
 		// The log of the pod gets no values of the original.
 		"alter role "+masker+" set log_min_messages = 'fatal'",
@@ -178,8 +191,14 @@ func run(ctx context.Context, s *offline.Server, st pgmember.Statement) error {
 	if err != nil {
 		return err
 	}
+	// Row-level security hides rows from the owner, too, where a table forces it, and hidden rows would stay as they are.
+	if err := execute(ctx, s, "postgres", "alter role "+name(owner)+" bypassrls"); err != nil {
+		return fmt.Errorf("cannot show all rows to its owner: %w", err)
+	}
 	conn, err := s.Connect(ctx, masker, st.Database, map[string]string{
-		"role": owner, "search_path": `"$user", public`, "statement_timeout": statementLimit,
+		"role": owner, "search_path": `"$user", public`, "statement_timeout": statementLimit, "default_transaction_read_only": "off",
+		// A function that runs as another role fails where rows are hidden from that.
+		"row_security": "off",
 	})
 	if err != nil {
 		return said(err)
@@ -193,6 +212,9 @@ func run(ctx context.Context, s *offline.Server, st pgmember.Statement) error {
 	rows.Close()
 	if rows.Err() != nil {
 		return said(rows.Err())
+	}
+	if err := execute(ctx, s, "postgres", "alter role "+name(owner)+" nobypassrls"); err != nil {
+		return fmt.Errorf("cannot take from its owner that it sees all rows: %w", err)
 	}
 	return nil
 }
@@ -227,25 +249,28 @@ func ownerOf(ctx context.Context, s *offline.Server, database string) (string, e
 	return owner, nil
 }
 
-// tidy a database: what the login made of its own goes, and so do dead rows and statistics, which have values of the original.
-func tidy(ctx context.Context, s *offline.Server, database string) error {
-	return execute(ctx, s, database,
-		"drop owned by "+masker,
-		"set allow_system_table_mods = on",
-		"delete from pg_catalog.pg_statistic",
-		"delete from pg_catalog.pg_statistic_ext_data",
-		"reset allow_system_table_mods",
-		"vacuum (analyze)",
-	)
+// forget statistics, which have values of the original.
+var forget = []string{
+	"set allow_system_table_mods = on",
+	"delete from pg_catalog.pg_statistic",
+	"delete from pg_catalog.pg_statistic_ext_data",
+	"reset allow_system_table_mods",
 }
 
-// finish: the login goes, and what was recovered is not recovered again.
+// tidy a database: what the login made of its own goes, and so do dead rows, and statistics that a statement made.
+func tidy(ctx context.Context, s *offline.Server, database string) error {
+	return execute(ctx, s, database, slices.Concat([]string{"drop owned by " + masker}, forget, []string{"vacuum (analyze)"})...)
+}
+
+// finish: the login goes, what was recovered is not recovered again, and no segment stays of the write-ahead log, which has rows of the
+// original and would be archived by the member.
 func finish(ctx context.Context, s *offline.Server) error {
 	err := execute(ctx, s, "postgres",
 		"drop role "+masker,
 		"alter system reset restore_command",
 		"alter system reset recovery_target_time", "alter system reset recovery_target_name", "alter system reset recovery_target_action",
 		"alter system reset recovery_target_timeline",
+		"select pg_catalog.pg_switch_wal()",
 		"checkpoint",
 	)
 	if err != nil {
@@ -254,8 +279,8 @@ func finish(ctx context.Context, s *offline.Server) error {
 	return nil
 }
 
-// quoted text in a message of the server.
-var quoted = regexp.MustCompile(`"[^"]*"`)
+// quoted text in a message of the server, from the first quote to the last: a value may have quotes of its own.
+var quoted = regexp.MustCompile(`(?s)".*"`)
 
 // said is what the server says of a statement, in one line and without values of the original: where data has the wrong form, the server
 // quotes it. Details are left out, because they quote rows.

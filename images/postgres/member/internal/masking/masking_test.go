@@ -23,6 +23,10 @@ func TestSaid(t *testing.T) {
 			"Where data has the wrong form, the server quotes it.", &pgconn.PgError{Code: "22P02", Message: `invalid input syntax for type integer: "jane@original.example"`},
 			`the server says "invalid input syntax for type integer: \"…\"" (22P02)`,
 		},
+		"Quotes": {
+			"A value may have quotes of its own.", &pgconn.PgError{Code: "22P02", Message: `invalid input syntax for type integer: "{"name": "Jane",` + "\n" + `"age": 7}"`},
+			`the server says "invalid input syntax for type integer: \"…\"" (22P02)`,
+		},
 		"Row": {
 			"The detail quotes a row.", &pgconn.PgError{Code: "23505", Message: `duplicate key value violates unique constraint "people_email_key"`, Detail: "Key (email)=(jane@original.example) already exists."},
 			`the server says "duplicate key value violates unique constraint \"people_email_key\"" (23505)`,

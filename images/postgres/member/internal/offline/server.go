@@ -85,6 +85,9 @@ func Start(ctx context.Context, programs, data, folder string, preload []string)
 		{"port", "5432"},
 		{"ssl", "off"},
 		{"archive_mode", "off"},
+		// A checkpoint removes the segments of the write-ahead log before it.
+		{"wal_recycle", "off"},
+		{"wal_keep_size", "0"},
 		// No query runs before all is replayed, so that it needs as many connections as it has and not as the leader had.
 		{"hot_standby", "off"},
 		{"max_connections", "20"},

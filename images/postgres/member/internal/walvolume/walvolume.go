@@ -161,15 +161,16 @@ func (p Place) linked() (bool, error) {
 
 // restore the log of a data folder that was parted from it, because the program ended before the link took its place.
 func (p Place) restore() error {
-	_, inData := os.Lstat(p.inData())
-	_, former := os.Lstat(p.former())
-	if !errors.Is(inData, fs.ErrNotExist) || former != nil {
+	// What was the log of data that is gone is of no use.
+	if !missing(p.inData()) || missing(p.former()) || missing(p.Data) {
 		return nil
 	}
-	if _, gone := os.Lstat(p.Data); gone != nil {
-		return nil // What was the log of data that is gone is of no use.
-	}
 	return rename(p.former(), p.inData())
+}
+
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // tidy up what a move leaves, once the link is there and leads to a log.
@@ -181,7 +182,7 @@ func (p Place) tidy() error {
 	if to != p.Log() {
 		// Data that was put back by hand may have a log that is removed after a while, as the log of diverged data is.
 		return &volume.Problem{Reason: pgmember.ReasonWALVolumeLost, Message: fmt.Sprintf(
-			"the write-ahead log of the data is in %s, where it is not kept: if the data is the right one, rename that folder to %s, and make %s a link to it", to, p.Log(), p.inData())}
+			"the write-ahead log of the data is in %s, where it is not kept: if the data is the right one, rename that folder to %s, and let %s lead there", to, p.Log(), p.inData())}
 	}
 	if _, err := os.Stat(p.Log()); err != nil {
 		return p.lost("has no log")
