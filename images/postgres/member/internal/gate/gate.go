@@ -83,6 +83,18 @@ func (g *Gate) Check(ctx context.Context) error {
 	return walvolume.Own.Prepare(ctx, g.Names.Identity, g.Names.Version)
 }
 
+// upgrade the data.
+func (g *Gate) upgrade(ctx context.Context, to pgmember.Upgrade, empty bool) error {
+	if err := g.Upgrader.Advance(ctx, to, empty); err != nil {
+		return err
+	}
+	// Patroni would make new data where there is none.
+	if empty, err := volume.Empty(pgmember.FolderData); empty || err != nil {
+		return errors.Join(errors.New("the upgrade ended without data"), err)
+	}
+	return nil
+}
+
 // checkData returns what this member has to wait for before its PostgreSQL starts.
 func (g *Gate) checkData(ctx context.Context, programs string) error {
 	system, err := g.DCS.System(ctx)
@@ -96,11 +108,11 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 	if err := removeRestored(system != ""); err != nil {
 		return err
 	}
+	if !own.Empty && system != "" && own.System != system {
+		return &volume.Problem{Reason: members.ReasonVolumeOfAnother, Message: fmt.Sprintf("the data has the system identifier %s, and the Database "+
+			"has %s: it began again without this volume. Remove the volume if its data is not needed", own.System, system)}
+	}
 	if system != "" {
-		if !own.Empty && own.System != system {
-			return &volume.Problem{Reason: members.ReasonVolumeOfAnother, Message: fmt.Sprintf("the data has the system identifier %s, and the Database "+
-				"has %s: it began again without this volume. Remove the volume if its data is not needed", own.System, system)}
-		}
 		return nil
 	}
 	config, err := layout.ReadConfig()
@@ -108,14 +120,7 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 		return err
 	}
 	if config.Upgrade != nil {
-		if err := g.Upgrader.Advance(ctx, *config.Upgrade, own.Empty); err != nil {
-			return err
-		}
-		// Patroni would make new data where there is none.
-		if empty, err := volume.Empty(pgmember.FolderData); empty || err != nil {
-			return errors.Join(errors.New("the upgrade ended without data"), err)
-		}
-		return nil
+		return g.upgrade(ctx, *config.Upgrade, own.Empty)
 	}
 	list, err := g.Pods.List(ctx)
 	if err != nil {

@@ -102,12 +102,12 @@ func TestMetrics(t *testing.T) {
 	if soon := r.dueAt(now.Add(31 * time.Second)); len(soon) != 1 || soon[0].query.Name != "bad" {
 		t.Errorf("%d are due before their time, want the one that failed once", len(soon))
 	}
-	r.note(due[1], nil, errors.New(strings.Repeat("no\n", 30000)), now)
+	r.note(due[1], nil, errors.New(strings.Repeat("no ledger\n", 10000)), now)
 	if soon := r.dueAt(now.Add(59 * time.Second)); len(soon) != 0 {
 		t.Errorf("%d are due before their time", len(soon))
 	}
 	failing, _ := r.Failing()
-	if len(failing.Failing) != 1 || failing.Failing[0].Name != "bad" || !strings.HasPrefix(failing.Failing[0].Message, "no no") || len(failing.Failing[0].Message) > maxFailure+4 {
+	if len(failing.Failing) != 1 || failing.Failing[0].Name != "bad" || !strings.HasPrefix(failing.Failing[0].Message, "no ledger") || len(failing.Failing[0].Message) > maxFailure+4 {
 		t.Errorf("failing %+v", failing)
 	}
 	r.set([]members.Query{due[0].query})
