@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -125,6 +126,9 @@ func (w *planned) run(cmd *cobra.Command, p *plugin) error {
 func (w *planned) one(cmd *cobra.Command, now time.Time, manifest map[string]any, planner planners.Planner) (bool, error) {
 	ctx := cmd.Context()
 	w.notes = nil
+	if compose.Text(manifest, "metadata", "name") == "" {
+		return false, errors.New("it has no metadata.name")
+	}
 	l, err := w.library(ctx, planner)
 	if err != nil {
 		return false, err
@@ -147,6 +151,9 @@ func (w *planned) one(cmd *cobra.Command, now time.Time, manifest map[string]any
 		return false, err
 	}
 	r.Assumptions = slices.Concat(w.notes, r.Assumptions)
+	if live != nil {
+		r.Assumptions = append(r.Assumptions, "The API server accepts the edit: whether a field may change once it is set is not looked at.")
+	}
 	if !w.offline {
 		r.Assumptions = append(r.Assumptions, "The function on the cluster has version "+version+", as this program.")
 	}

@@ -104,12 +104,15 @@ func TestPlan(t *testing.T) {
 		"Edit": {
 			reason: "An edit that restarts says so, with the expected pause.", exists: true,
 			manifest: strings.ReplaceAll(planOrders, "storage:", "plan: medium, storage:"),
-			want:     []string{"restarts StatefulSet orders-a\n", "effect   spec.plan: Restart", "pause    ", "2 restart and 0 go.\nIt is ready."},
+			want:     []string{"restarts StatefulSet orders-a\n", "effect   spec.plan: Restart", "pause    ", "2 restart and 0 go.\nIt is ready.", "whether a field may change once it is set is not looked at."},
 		},
 		"Refused": {
 			reason: "A spec that is not accepted becomes nothing, and the command fails.", args: []string{"--offline"},
 			manifest: strings.ReplaceAll(planOrders, "storage:", "plan: huge, storage:"),
 			want:     []string{"Nothing comes, changes or goes.", "It is not ready.", "spec.plan"}, fails: "1 of 1 specs are not accepted",
+		},
+		"Nameless": {
+			reason: "An object has a name.", manifest: "{apiVersion: capstan.dev/v1alpha1, kind: Database, spec: {}}", fails: "it has no metadata.name",
 		},
 		"Nothing": {
 			reason: "A file without a kind of Capstan's is a mistake.", manifest: "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", args: []string{"--offline"},

@@ -15,7 +15,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,7 +33,7 @@ const (
 	// masker is the login that statements run as, with the rights of the owner of each database. It exists only while they run.
 	masker = "capstan_masker"
 	// statementLimit is how long one statement may take.
-	statementLimit = "6h"
+	statementLimit = 6 * time.Hour
 	// maxSaid is how much of what the server said is reported, in bytes.
 	maxSaid = 600
 )
@@ -191,12 +193,15 @@ func run(ctx context.Context, s *offline.Server, st pgmember.Statement) error {
 	if err != nil {
 		return err
 	}
+	// One that waits for this program, as COPY FROM STDIN does, is not ended by the server.
+	ctx, cancel := context.WithTimeout(ctx, statementLimit+time.Minute)
+	defer cancel()
 	// Row-level security hides rows from the owner, too, where a table forces it, and hidden rows would stay as they are.
 	if err := execute(ctx, s, "postgres", "alter role "+name(owner)+" bypassrls"); err != nil {
 		return fmt.Errorf("cannot show all rows to its owner: %w", err)
 	}
 	conn, err := s.Connect(ctx, masker, st.Database, map[string]string{
-		"role": owner, "search_path": `"$user", public`, "statement_timeout": statementLimit, "default_transaction_read_only": "off",
+		"role": owner, "search_path": `"$user", public`, "statement_timeout": strconv.FormatInt(statementLimit.Milliseconds(), 10), "default_transaction_read_only": "off",
 		// A function that runs as another role fails where rows are hidden from that.
 		"row_security": "off",
 	})
