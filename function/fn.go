@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/edge"
 	"github.com/capstan-dev/capstan/function/memo"
+	"github.com/capstan-dev/capstan/function/planners"
 	"github.com/capstan-dev/capstan/function/server"
 )
 
@@ -31,13 +32,13 @@ const (
 
 // A Function answers a request of Crossplane with what the planner of the composite resource's kind decides.
 type Function struct {
-	kinds map[schema.GroupKind]kind
+	kinds map[schema.GroupKind]planners.Planner
 	clock func() time.Time
 	memo  *memo.Memo[remembered]
 }
 
 // newFunction for kinds, at the time of a clock.
-func newFunction(ks map[schema.GroupKind]kind, clock func() time.Time) *Function {
+func newFunction(ks map[schema.GroupKind]planners.Planner, clock func() time.Time) *Function {
 	return &Function{kinds: ks, clock: clock, memo: memo.New[remembered](maxSettings)}
 }
 
@@ -47,7 +48,7 @@ func (f *Function) Run(_ context.Context, req *edge.Request) *edge.Answer {
 	a, err := f.run(req, k)
 	if err != nil {
 		a = server.Fatal(req, err.Error())
-		a.Rest.Requirements = requirements(req, k.optional, nil)
+		a.Rest.Requirements = requirements(req, k.Optional, nil)
 	}
 	return a
 }
@@ -57,13 +58,13 @@ func kindOf(req *edge.Request) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(req.XR.Text("apiVersion"), req.XR.Text("kind"))
 }
 
-func (f *Function) run(req *edge.Request, k kind) (*edge.Answer, error) {
+func (f *Function) run(req *edge.Request, k planners.Planner) (*edge.Answer, error) {
 	if req.XR == nil {
 		return nil, errors.New("function-capstan is for Compositions only: there is no composite resource to compose " +
 			"for, as in an Operation. Use it in the pipeline of a Composition")
 	}
 	gvk := kindOf(req)
-	if k.plan == nil {
+	if k.Plan == nil {
 		return nil, fmt.Errorf("cannot compose for %q: function-capstan composes for %s only", gvk.GroupKind(), strings.Join(f.names(), ", "))
 	}
 	now, err := f.now(req)
@@ -72,7 +73,7 @@ func (f *Function) run(req *edge.Request, k kind) (*edge.Answer, error) {
 	}
 	settings, settingsErr := remember(f.memo, req)
 	from := settingsFrom(req)
-	if missed := compose.ComposedWith(req.Observed, k.remembers); from == "" && missed != "" {
+	if missed := compose.ComposedWith(req.Observed, k.Remembers); from == "" && missed != "" {
 		settingsErr = errMissed(missed)
 	}
 	r := compose.Request{
@@ -85,9 +86,9 @@ func (f *Function) run(req *edge.Request, k kind) (*edge.Answer, error) {
 		Unsupported:  unsupported(req),
 		Required:     required(req),
 		Sought:       sought(req),
-		Kinds:        availability(req, k.optional),
+		Kinds:        availability(req, k.Optional),
 	}
-	p, err := k.plan(r)
+	p, err := k.Plan(r)
 	if err != nil {
 		return nil, fmt.Errorf("cannot plan %s %q: %w", gvk.Kind, nameOf(req), err)
 	}
@@ -101,7 +102,7 @@ func (f *Function) run(req *edge.Request, k kind) (*edge.Answer, error) {
 	}
 	requires := compose.Existing(r, references(a.Composed))
 	maps.Copy(requires, p.Requires)
-	a.Rest.Requirements = requirements(req, k.optional, requires)
+	a.Rest.Requirements = requirements(req, k.Optional, requires)
 	wire, err := a.Wire()
 	if err != nil {
 		return nil, fmt.Errorf("cannot answer for %s %q: %w", gvk.Kind, nameOf(req), err)

@@ -32,13 +32,14 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/edge"
+	"github.com/capstan-dev/capstan/function/planners"
 )
 
 var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // function with one planner, for Algorithms.
 func function(p compose.Planner) *Function {
-	ks := map[schema.GroupKind]kind{algorithmKind: {plan: p, optional: kinds()[algorithmKind].optional}}
+	ks := map[schema.GroupKind]planners.Planner{algorithmKind: {Plan: p, Optional: kinds()[algorithmKind].Optional}}
 	return newFunction(ks, func() time.Time { return now })
 }
 
@@ -127,7 +128,7 @@ func TestRun(t *testing.T) {
 					Type: "PodsHealthy", Status: fnv1.Status_STATUS_CONDITION_TRUE, Reason: "Serving",
 					Message: new("all is well"), Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 				}},
-				Requirements: requirements(&edge.Request{}, kinds()[algorithmKind].optional, nil),
+				Requirements: requirements(&edge.Request{}, kinds()[algorithmKind].Optional, nil),
 			},
 		},
 		"NotReady": {
@@ -147,7 +148,7 @@ func TestRun(t *testing.T) {
 						"service": {Resource: structFrom(service), Ready: fnv1.Ready_READY_FALSE},
 					},
 				},
-				Requirements: requirements(&edge.Request{}, kinds()[algorithmKind].optional, nil),
+				Requirements: requirements(&edge.Request{}, kinds()[algorithmKind].Optional, nil),
 			},
 		},
 		"Operation": {
@@ -232,7 +233,7 @@ func refused(tag, message string) *fnv1.RunFunctionResponse {
 		Results: []*fnv1.Result{{
 			Severity: fnv1.Severity_SEVERITY_FATAL, Message: message, Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 		}},
-		Requirements: requirements(&edge.Request{}, kinds()[algorithmKind].optional, nil),
+		Requirements: requirements(&edge.Request{}, kinds()[algorithmKind].Optional, nil),
 	}
 }
 
@@ -257,7 +258,7 @@ func many(n int, o any) map[string]compose.Desired {
 
 // What a planner gets to see.
 func TestRequest(t *testing.T) {
-	analysis := kinds()[algorithmKind].optional[requiredAnalysis]
+	analysis := kinds()[algorithmKind].Optional[requiredAnalysis]
 	type want struct {
 		Now      time.Time
 		Analysis compose.Availability
@@ -360,7 +361,7 @@ func reported(kinds map[string]any) *fnv1.Resources {
 
 // TestSchemas are asked for only of kinds that the provider does not report.
 func TestSchemas(t *testing.T) {
-	all := kinds()[algorithmKind].optional
+	all := kinds()[algorithmKind].Optional
 	known := map[string]any{}
 	for name, gvk := range all {
 		if name != requiredAnalysis {
@@ -412,7 +413,7 @@ func TestBootstrap(t *testing.T) {
 func TestKinds(t *testing.T) {
 	asked := map[string]bool{}
 	for _, k := range kinds() {
-		for _, gvk := range k.optional {
+		for _, gvk := range k.Optional {
 			asked[optional.Key(gvk)] = true
 		}
 	}

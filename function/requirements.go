@@ -22,21 +22,8 @@ const (
 	requiredAnalysis = "analysis"
 )
 
-// A kind of composite resource that the function composes for.
-type kind struct {
-	plan      compose.Planner
-	optional  map[string]schema.GroupVersionKind
-	remembers string
-}
-
-// kinds that the function composes for.
-func kinds() map[schema.GroupKind]kind {
-	all := map[schema.GroupKind]kind{}
-	for gk, p := range planners.Of(released()) {
-		all[gk] = kind{plan: p.Plan, optional: p.Optional, remembers: p.Remembers}
-	}
-	return all
-}
+// kinds of composite resources that the function composes for.
+func kinds() map[schema.GroupKind]planners.Planner { return planners.Of(released()) }
 
 // requirements of every call, and the objects that a plan requires. Crossplane forgets those that are not repeated. It calls
 // again with what it found until nothing new is required, so that an answer without them is never the one that counts.

@@ -234,7 +234,7 @@ func (d document) planned(t *testing.T, f *Function, text map[string]any) (map[s
 	t.Helper()
 	served := map[string]any{}
 	for _, k := range kinds() {
-		for _, gvk := range k.optional {
+		for _, gvk := range k.Optional {
 			served[optionalkinds.Key(gvk)] = true
 		}
 	}

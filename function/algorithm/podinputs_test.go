@@ -5,12 +5,12 @@ package algorithm
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 // podInputs are the fields that reach the pods of a revision.
@@ -42,25 +42,7 @@ var podInputs = []string{
 // TestEveryFieldIsClassified fails for a field that nobody has decided about: whether another value of it makes a revision, which
 // replaces every pod.
 func TestEveryFieldIsClassified(t *testing.T) {
-	fields := theDefinition().Fields()
-	for path := range fields {
-		reaches := slices.Contains(podInputs, path)
-		isManaged := slices.ContainsFunc(managed, func(m string) bool {
-			return path == m || strings.HasPrefix(path, m+".") || strings.HasPrefix(path, m+"[")
-		})
-		switch {
-		case reaches && isManaged:
-			t.Errorf("spec.%s is both in managed and in podInputs: remove it from one of them", path)
-		case !reaches && !isManaged:
-			t.Errorf("spec.%s is neither in managed nor in podInputs. Does another value of it change the pods? Then add it to podInputs of this "+
-				"test: each change makes a revision. Otherwise add it to managed. A default of it must mean what was before the field", path)
-		}
-	}
-	for _, path := range podInputs {
-		if _, ok := fields[path]; !ok {
-			t.Errorf("podInputs has spec.%s, which the schema does not have: remove it", path)
-		}
-	}
+	composetest.Classified(t, theDefinition().Fields(), managed, podInputs)
 }
 
 // TestUsual pins the values that mean the same as none. Another value, or one less, makes a revision of every Algorithm at an

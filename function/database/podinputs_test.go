@@ -3,9 +3,9 @@
 package database
 
 import (
-	"slices"
-	"strings"
 	"testing"
+
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 // Fields by what a change of them does. An entry stands for the fields below it as well.
@@ -26,28 +26,5 @@ var (
 
 // TestEveryFieldIsClassified fails for a field that nobody has decided about: whether another value of it restarts the members.
 func TestEveryFieldIsClassified(t *testing.T) {
-	covers := func(list []string, path string) bool {
-		return slices.ContainsFunc(list, func(entry string) bool {
-			return path == entry || strings.HasPrefix(path, entry+".") || strings.HasPrefix(path, entry+"[")
-		})
-	}
-	fields := theDefinition().Fields()
-	for path := range fields {
-		switch reaches, isManaged := covers(podInputs, path), covers(managed, path); {
-		case reaches && isManaged:
-			t.Errorf("spec.%s is both in managed and in podInputs: remove it from one of them", path)
-		case !reaches && !isManaged:
-			t.Errorf("spec.%s is neither in managed nor in podInputs. Must a change of it recreate the pods of members? Then add it to what a "+
-				"revision is made of, left out while it means what was before the field, and to podInputs of this test. Otherwise add it to managed", path)
-		}
-	}
-	for _, entry := range slices.Concat(podInputs, managed) {
-		used := false
-		for path := range fields {
-			used = used || covers([]string{entry}, path)
-		}
-		if !used {
-			t.Errorf("the schema has no field spec.%s: remove it from the lists of this test", entry)
-		}
-	}
+	composetest.Classified(t, theDefinition().Fields(), managed, podInputs)
 }

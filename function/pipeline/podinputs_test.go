@@ -5,7 +5,7 @@ package pipeline
 import (
 	"testing"
 
-	"github.com/capstan-dev/capstan/function/jobpod/jobtest"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 // podInputs are fields whose other value makes another revision, which starts pods again.
@@ -32,5 +32,5 @@ var podInputs = []string{
 
 func TestEveryFieldIsClassified(t *testing.T) {
 	// Package flink decides about its own block.
-	jobtest.Classified(t, theDefinition().Fields(), append([]string{"flink"}, managed...), podInputs)
+	composetest.Classified(t, theDefinition().Fields(), append([]string{"flink"}, managed...), podInputs)
 }

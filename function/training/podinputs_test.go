@@ -5,7 +5,7 @@ package training
 import (
 	"testing"
 
-	"github.com/capstan-dev/capstan/function/jobpod/jobtest"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 // podInputs are fields whose other value makes another revision, which starts pods again.
@@ -31,5 +31,5 @@ var podInputs = []string{
 
 func TestEveryFieldIsClassified(t *testing.T) {
 	// Of the claim only that there is one reaches pods.
-	jobtest.Classified(t, theDefinition().Fields(), append([]string{"checkpoint.claim"}, managed...), podInputs)
+	composetest.Classified(t, theDefinition().Fields(), append([]string{"checkpoint.claim"}, managed...), podInputs)
 }
