@@ -145,8 +145,12 @@ func Root(t *testing.T, engine string) string {
 	if dir := os.Getenv("CAPSTAN_" + strings.ToUpper(engine) + "_ROOTFS"); dir != "" {
 		return dir
 	}
+	gomod, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatalf("cannot find the module: %v", err)
+	}
 	cmd := exec.CommandContext(t.Context(), "go", "-C", "hack", "run", "./member-image", "rootfs", engine)
-	cmd.Dir = filepath.Join("..", "..", "..")
+	cmd.Dir = filepath.Dir(strings.TrimSpace(string(gomod)))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -4,6 +4,7 @@ package volume
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -104,4 +105,23 @@ func (r *Responder) Answers(within time.Duration) bool {
 	case <-time.After(within):
 		return false // the write under way continues, and the next call waits for it
 	}
+}
+
+// SizeOf the files in a folder, in bytes.
+func SizeOf(folder string) (int64, error) {
+	var size int64
+	err := filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("cannot measure the data: %w", err)
+	}
+	return size, nil
 }

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -120,6 +121,11 @@ func newClusterWith(t *testing.T, letters []string, adjust func(*cluster)) *clus
 		letters: letters, wal: map[string]bool{}, apart: os.Getenv("CAPSTAN_TEST_WAL_VOLUMES") != "",
 		api: newGate(t, strings.Trim(strings.TrimPrefix(cfg.Host, "https:"), "/")), net: 64 + os.Getpid()%128, sub: clusters,
 	}
+	t.Cleanup(func() {
+		for _, letter := range letters {
+			_ = unix.Unmount(filepath.Join(c.base, "wal-"+letter), unix.MNT_DETACH)
+		}
+	})
 	// Containers are another user than the test.
 	for dir := c.base; dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
@@ -253,6 +259,28 @@ func (c *cluster) owned(name string) string {
 	return path
 }
 
+// logVolume of a member, of its own size: how full the machine's disk is decides nothing.
+func (c *cluster) logVolume(letter string) string {
+	c.t.Helper()
+	path := filepath.Join(c.base, "wal-"+letter)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if err := unix.Mount("tmpfs", c.folder("wal-"+letter), "tmpfs", 0, "size=2g"); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.owned("wal-" + letter)
+}
+
+// loseLogVolume of a member that does not run.
+func (c *cluster) loseLogVolume(letter string) {
+	c.t.Helper()
+	path := filepath.Join(c.base, "wal-"+letter)
+	if err := errors.Join(unix.Unmount(path, unix.MNT_DETACH), os.RemoveAll(path)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // compose the ConfigMap that is Patroni's configuration.
 func (c *cluster) compose() {
 	c.t.Helper()
@@ -329,7 +357,7 @@ func (c *cluster) start(letter string) *container.Running {
 		},
 	}
 	if c.apart || c.wal[letter] {
-		box.Mounts[pgmember.FolderWAL] = c.owned("wal-" + letter)
+		box.Mounts[pgmember.FolderWAL] = c.logVolume(letter)
 	}
 	host, port, _ := net.SplitHostPort(c.api.address)
 	env := []string{

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -67,14 +66,13 @@ func TestWALVolume(t *testing.T) {
 	t.Run("Lost", func(t *testing.T) {
 		c.t = t
 		c.running(standby).Kill()
-		if err := os.RemoveAll(filepath.Join(c.base, "wal-"+standby)); err != nil {
-			t.Fatal(err)
-		}
+		c.loseLogVolume(standby)
 		c.start(standby)
 		c.eventually("it says that its log is lost", time.Minute, func() bool { return c.reason(standby) == pgmember.ReasonWALVolumeLost })
 		// What the message says helps.
 		c.running(standby).Kill()
-		if err := errors.Join(os.RemoveAll(filepath.Join(c.base, "wal-"+standby)), os.RemoveAll(filepath.Join(c.base, "data-"+standby))); err != nil {
+		c.loseLogVolume(standby)
+		if err := os.RemoveAll(filepath.Join(c.base, "data-"+standby)); err != nil {
 			t.Fatal(err)
 		}
 		c.start(standby)
@@ -102,8 +100,7 @@ func TestWALVolumeIsAdded(t *testing.T) {
 
 	t.Run("Points", func(t *testing.T) {
 		c.t = t
-		data, wal := in("data-"+one), in("wal-"+one)
-		c.owned("wal-" + one)
+		data, wal := in("data-"+one), c.logVolume(one)
 		// A pod without the volume has its log in the data again after each.
 		for _, point := range []struct{ name, script string }{
 			{"HalfCopied", "mkdir $W/pg_wal.next && head -c 1000 /dev/zero > $W/pg_wal.next/000000010000000000000001"},

@@ -5,7 +5,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"syscall"
@@ -43,7 +42,7 @@ func (c *Exporter) Run(ctx context.Context, log *slog.Logger) error {
 	ended := func(ctx context.Context) error {
 		select {
 		case <-child.Done():
-			return fmt.Errorf("the exporter ended by itself: %w", errors.Join(child.Err()))
+			return errors.Join(errors.New("the exporter ended by itself"), child.Err())
 		case <-ctx.Done():
 			child.Stop(syscall.SIGTERM, 5*time.Second)
 			return nil

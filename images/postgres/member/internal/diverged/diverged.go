@@ -95,7 +95,7 @@ func (f Folder) ownLog() (string, error) {
 
 // fits reports an error when a copy of a folder would leave too little of its volume.
 func (f Folder) fits(folder, on string) error {
-	size, err := sizeOf(folder)
+	size, err := volume.SizeOf(folder)
 	if err != nil {
 		return err
 	}
@@ -160,25 +160,6 @@ func (f Folder) removeHalf(now time.Time) error {
 		return f.Remove()
 	}
 	return nil
-}
-
-// sizeOf the files in a folder, in bytes.
-func sizeOf(folder string) (int64, error) {
-	var size int64
-	err := filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			size += info.Size()
-		}
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("cannot measure the data: %w", err)
-	}
-	return size, nil
 }
 
 // link gives the files of a folder further names in another one.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/test/container"
 )
 
 // user that PostgreSQL runs as.
@@ -32,23 +33,7 @@ type server struct {
 // newServer with new data, on two folders.
 func newServer(t *testing.T) *server {
 	t.Helper()
-	if os.Getuid() != 0 {
-		if os.Getenv("CAPSTAN_CI") != "" {
-			t.Fatal("programs of the image need root")
-		}
-		t.Skip("programs of the image need root")
-	}
-	root := os.Getenv("CAPSTAN_POSTGRES_ROOTFS")
-	if root == "" {
-		cmd := exec.CommandContext(t.Context(), "go", "-C", "hack", "run", "./member-image", "rootfs", "postgres")
-		cmd.Dir = filepath.Join("..", "..", "..", "..", "..")
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("cannot unpack the image: %v", err)
-		}
-		root = strings.TrimSpace(string(out))
-	}
+	root := container.Root(t, "postgres")
 	base, err := os.MkdirTemp("/tmp", "wal-") //nolint:usetesting // The path of a socket is short.
 	if err != nil {
 		t.Fatal(err)

@@ -200,17 +200,7 @@ func (p Place) clear() error {
 
 // fits reports an error when the log has no room on the volume.
 func (p Place) fits() error {
-	var size int64
-	err := filepath.WalkDir(p.inData(), func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			size += info.Size()
-		}
-		return err
-	})
+	size, err := volume.SizeOf(p.inData())
 	if err != nil {
 		return fmt.Errorf("cannot measure the write-ahead log: %w", err)
 	}
