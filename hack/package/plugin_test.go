@@ -48,7 +48,8 @@ func TestPlugin(t *testing.T) {
 			t.Fatal(err)
 		}
 		got[h.Name] = fmt.Sprintf("%o %d", h.Mode, h.ModTime.Unix())
-		if h.Name == "kubectl-capstan" && h.Size > 40<<20 {
+		// A third of it are the planners, for the subcommand plan.
+		if h.Name == "kubectl-capstan" && h.Size > 44<<20 {
 			t.Errorf("the program has %d bytes", h.Size)
 		}
 	}
