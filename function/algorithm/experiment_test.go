@@ -193,6 +193,11 @@ func TestExperiment(t *testing.T) {
 			}
 			w.runIn(names.SlotB, nil)
 			w.settle()
+			if got := callersOf(t, w.plan()); got != "reco-slot-a:100 reco-slot-b:0" {
+				t.Errorf("a candidate that lost all replicas gets no request for a minute, got %s", got)
+			}
+			w.later(time.Minute)
+			w.settle()
 		}, both},
 		"Removed": {"Nobody asks for it any more.", func(w *world) {
 			edited("experiment: {id: ranking", "x: {id: ranking")(w)

@@ -495,6 +495,11 @@ func (tr *trial) holdsSilence(p *compose.Plan) {
 	tr.tb.Helper()
 	before, known := tr.memory()
 	after, planned := tr.decided(p)
+	// A bake of five minutes ends by a look at its end.
+	if known && planned && after.Epoch > before.Epoch && after.Reason == v1alpha1.ReasonBaked && tr.canary != nil && tr.wish.promote != before.Candidate &&
+		tr.lookedAt(before).Before(before.Began.Add(5*time.Minute)) {
+		tr.failf("I6", "it has baked, and the last look was at %s", tr.lookedAt(before))
+	}
 	held := before.Phase == v1alpha1.RolloutHolding && before.Reason == v1alpha1.ReasonMetricsUnavailable
 	silent := held || tr.request.Now.Sub(tr.lookedAt(before)) >= 2*time.Minute
 	waits := before.Standing() == v1alpha1.RolloutStepping || before.Standing() == v1alpha1.RolloutMirroring || before.Standing() == v1alpha1.RolloutBaking

@@ -25,8 +25,10 @@ func (m *remembered) startEpoch(cr *v1alpha1.Analysis, now time.Time) {
 		m.trial, m.epochAt, m.canary, at.Canary = "", time.Time{}, nil, nil
 		return
 	}
-	// Everything that the evidence about a canary depends on.
-	trial, was := textOf(p.Canary, p.Queries), m.trial
+	// Everything that the evidence about a canary depends on. When it decides is no part of that.
+	about := *p.Canary
+	about.DecidesAt = nil
+	trial, was := textOf(about, p.Queries), m.trial
 	m.trial = trial
 	same := at.Canary != nil && at.Canary.Epoch == p.Canary.Epoch
 	if was == "" {
@@ -42,7 +44,7 @@ func (m *remembered) startEpoch(cr *v1alpha1.Analysis, now time.Time) {
 	start := metav1.NewTime(now.Add(time.Second - 1).Truncate(time.Second))
 	m.epochAt, m.canary = now, nil
 	at.Canary = &v1alpha1.CanaryObservation{
-		Epoch: p.Canary.Epoch, StartedAt: start, LookedAt: start, LooksUntil: verdict.Promise(start.Time, start.Time, intervalOf(p)),
+		Epoch: p.Canary.Epoch, StartedAt: start, LookedAt: start, LooksUntil: verdict.Promise(p.Canary, start.Time, start.Time, intervalOf(p)),
 	}
 }
 
@@ -69,14 +71,17 @@ func (m *remembered) settle(p *v1alpha1.CanaryParameters) time.Duration {
 	return m.found.Settle(asked)
 }
 
-// due is when the next look is: an interval after the last one, or as soon as there can be evidence about a canary. After a failure
-// the next look is as soon as there can be more.
+// due is when the next look is: an interval after the last one, as soon as there can be evidence about a canary, or when it decides.
+// After a failure the next look is as soon as there can be more.
 func (m *remembered) due(cr *v1alpha1.Analysis) time.Time {
 	p := cr.Spec.ForProvider.Metrics
 	next := m.lookedAt.Add(intervalOf(p))
 	c := m.known(cr.Status.AtProvider.Canary)
 	if p.Canary == nil || c == nil {
 		return next
+	}
+	if end := p.Canary.DecidesAt; end != nil && m.lookedAt.Before(end.Time) && end.Time.Before(next) {
+		next = end.Time
 	}
 	least := m.found.LeastPeriod()
 	if first := c.StartedAt.Add(m.settle(p.Canary) + least); m.lookedAt.Before(first) && first.Before(next) {
@@ -113,7 +118,7 @@ func (m *remembered) seeCanary(cr *v1alpha1.Analysis, k seen, pods []corev1.Pod,
 	}
 	m.canary = verdict.Canary(m.known(reported), p.Canary, k.evidence, readyIn(pods), lookedAt)
 	if verdict.Matters(p.Canary, reported, m.canary, intervalOf(p)) {
-		m.canary.LooksUntil = verdict.Promise(m.canary.StartedAt.Time, lookedAt, intervalOf(p))
+		m.canary.LooksUntil = verdict.Promise(p.Canary, m.canary.StartedAt.Time, lookedAt, intervalOf(p))
 		cr.Status.AtProvider.Canary = m.canary.DeepCopy()
 	}
 }

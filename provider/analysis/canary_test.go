@@ -238,6 +238,7 @@ func TestEpochBeginsAnew(t *testing.T) {
 		"Restart":   {reason: "It goes on after a restart of the provider.", events: []func(*stand){restart}},
 		"Restarts":  {reason: "However many there are.", events: []func(*stand){restart, restart}},
 		"Interval":  {reason: "How often it is looked at is no part of what is counted.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Slots = []string{"b", "a"} })}},
+		"DecidesAt": {reason: "Nor is when it decides.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.DecidesAt = new(metav1.NewTime(now.Add(time.Hour))) })}},
 		"Slot":      {reason: "Another slot is another canary.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Slot, m.Canary.Baseline = "a", "b" })}, again: true},
 		"Baseline":  {reason: "Another baseline makes another comparison.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Baseline = "" })}, again: true},
 		"Checks":    {reason: "Verdicts on other bounds are not verdicts on these.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Checks[0].Min = new(0.9) })}, again: true},
@@ -396,6 +397,60 @@ func TestReports(t *testing.T) {
 		if c := s.reported(); !c.LooksUntil.After(s.clock) || c.LooksUntil.Sub(s.clock) > 11*time.Minute {
 			t.Errorf("%s: what is reported counts until %s, at %s", st.reason, c.LooksUntil, s.clock)
 		}
+	}
+}
+
+// TestReportsUntilItDecides shows which looks are reported before passes can decide, and that the look at that moment is.
+func TestReportsUntilItDecides(t *testing.T) {
+	bad := algorithm(3000, 1000, 1)
+	bad.failures = 1000
+	cases := map[string]struct {
+		reason, baseline string
+		after            time.Duration
+		fails            time.Duration
+		want             []time.Duration
+	}{
+		"Step": {
+			reason: "passes are news at the end of a step", baseline: "a", after: 130 * time.Second, want: []time.Duration{0, 130 * time.Second},
+		},
+		"StepPassesLater": {
+			reason: "or when there are enough of them", baseline: "a", after: 55 * time.Second, want: []time.Duration{0, 85 * time.Second},
+		},
+		"Bake": {
+			reason: "a bake is seen at its end, and a promise follows", after: 30 * time.Minute, want: []time.Duration{0, 30 * time.Minute},
+		},
+		"LongBake": {
+			reason: "a provider that died is noticed within an hour", after: 2 * time.Hour,
+			want: []time.Duration{0, 44*time.Minute + 20*time.Second, 88*time.Minute + 50*time.Second, 2 * time.Hour},
+		},
+		"Fails": {
+			reason: "a failure is news at the look that shows it, and so is a second one", after: 30 * time.Minute, fails: 10 * time.Minute,
+			want: []time.Duration{0, 10*time.Minute + 20*time.Second, 10*time.Minute + 40*time.Second},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := well()
+			s := newStand(t, p, nil, tried(func(m *v1alpha1.MetricsParameters) {
+				m.Checks, m.Interval, m.Canary.Checks = nil, &metav1.Duration{Duration: 30 * time.Second}, m.Canary.Checks[:1]
+				m.Canary.Baseline, m.Canary.DecidesAt = tc.baseline, new(metav1.NewTime(now.Add(tc.after)))
+			}))
+			var got []time.Duration
+			for at := time.Duration(0); at <= tc.after+2*time.Minute && (tc.fails == 0 || at <= tc.fails+time.Minute); at += time.Second {
+				s.clock = now.Add(at)
+				if tc.fails > 0 && at >= tc.fails {
+					p.slots["b"] = bad
+				}
+				writes := s.writes
+				s.reconcile()
+				if s.writes > writes {
+					got = append(got, at)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

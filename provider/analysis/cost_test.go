@@ -511,10 +511,13 @@ func (c *cluster) starts(name string) {
 	})
 }
 
-func (c *cluster) serves(name string) {
+func (c *cluster) serves(name string) { c.available(name, 1) }
+
+// available replicas of a Deployment, more or fewer by some.
+func (c *cluster) available(name string, more int64) {
 	c.change(name, func(o composetest.Object) {
 		n := compose.Number(o, 1, "spec", "replicas")
-		o["status"] = deploymentStatus(o, n, min(n, compose.Number(o, 0, "status", "availableReplicas")+1))
+		o["status"] = deploymentStatus(o, n, max(0, min(n, compose.Number(o, 0, "status", "availableReplicas")+more)))
 	})
 	// The budget of a slot counts them.
 	c.after(20*time.Millisecond, func() {
@@ -635,12 +638,12 @@ func TestRolloutCost(t *testing.T) {
 		most, statuses int
 		tokens         float64
 	}{
-		"Fixed": {"Only what may change a decision reaches anybody.", "{image: %s, replicas: 3, " + routedTo + ", lifecycle: {}}", 0, 556, 12, 55},
+		"Fixed": {"Only what may change a decision reaches anybody.", "{image: %s, replicas: 3, " + routedTo + ", lifecycle: {}}", 0, 456, 12, 57},
 		"Measured": {
 			"As on a cluster, where a pass takes a while, and what happens meanwhile is one more.",
-			"{image: %s, replicas: 2, " + routedTo + ", lifecycle: {}}", 200 * time.Millisecond, 351, 11, 55,
+			"{image: %s, replicas: 2, " + routedTo + ", lifecycle: {}}", 200 * time.Millisecond, 251, 11, 57,
 		},
-		"Scaled": {"So it is with the load of both revisions.", "{image: %s, scaling: {minReplicas: 3, maxReplicas: 9, signal: CPU}, " + routedTo + ", lifecycle: {}}", 0, 697, 13, 51},
+		"Scaled": {"So it is with the load of both revisions.", "{image: %s, scaling: {minReplicas: 3, maxReplicas: 9, signal: CPU}, " + routedTo + ", lifecycle: {}}", 0, 590, 13, 51},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -669,6 +672,54 @@ func TestRolloutCost(t *testing.T) {
 			}
 			if scaled := name == "Scaled"; scaled != (c.autoscaled > 0) {
 				t.Errorf("\n%s\ngot %d reports of an autoscaler", tc.reason, c.autoscaled)
+			}
+		})
+	}
+}
+
+// crashes of all replicas of a slot at the same time, which become ready again later.
+func (c *cluster) crashes(slot string, again time.Duration) {
+	c.t.Helper()
+	name, n := names.Deployment(slot), int64(0)
+	if d := c.request.Observed[name]; d != nil {
+		n = compose.Number(d.Map(), 0, "status", "availableReplicas")
+	}
+	for i := range n {
+		c.after(time.Duration(100*i)*time.Millisecond, func() { c.available(name, -1) })
+		c.after(again+time.Duration(300*i)*time.Millisecond, func() { c.available(name, 1) })
+	}
+}
+
+// TestBreakerStaysClosed crashes the candidate of a rollout twice, as close together as the kubelet starts containers again: Crossplane
+// listens all the time.
+func TestBreakerStaysClosed(t *testing.T) {
+	const spec = "{image: %s, replicas: %d, " + routedTo + ", lifecycle: {canaryWeight: 50}}"
+	for name, tc := range map[string]struct {
+		reason   string
+		replicas int
+		slot     string
+		phase    string
+	}{
+		"Two":   {"two replicas", 2, "b", "Stepping"},
+		"Three": {"three replicas", 3, "b", "Stepping"},
+		"Four":  {"four replicas", 4, "b", "Stepping"},
+		"Live":  {"the live revision", 3, "a", "Stepping"},
+		"Bake":  {"a revision that bakes", 3, "b", "Baking"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, fmt.Sprintf(spec, "registry.example.org/x:1", tc.replicas), provided...)
+			c.takes = 200 * time.Millisecond
+			c.edit(fmt.Sprintf(spec, "registry.example.org/x:2", tc.replicas))
+			c.run(10*time.Minute, tc.phase)
+			c.run(10*time.Second, "")
+			// A container that ends for the first time starts at once, for the second time after ten seconds.
+			c.crashes(tc.slot, 6*time.Second)
+			c.run(10*time.Second, "")
+			c.crashes(tc.slot, 16*time.Second)
+			c.run(time.Minute, "")
+			t.Logf("%d passes, at least %.0f tokens left: %v\n%s", c.passes, c.breaker.least, c.phases, strings.Join(c.log, "\n"))
+			if c.breaker.least < 0 {
+				t.Errorf("%s: Crossplane's breaker opens", tc.reason)
 			}
 		})
 	}

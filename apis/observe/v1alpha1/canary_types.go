@@ -51,6 +51,12 @@ type CanaryParameters struct {
 	// +optional
 	MinSamples int32 `json:"minSamples,omitempty"`
 
+	// DecidesAt is when passes can decide: at the end of a share's time, or of the bake, which has no baseline. A pass before
+	// then changes no decision. The first query of the bake from then on is reported. Default: at any time.
+	//
+	// +optional
+	DecidesAt *metav1.Time `json:"decidesAt,omitempty"`
+
 	// Checks to evaluate.
 	//
 	// +kubebuilder:validation:MinItems=1
@@ -74,7 +80,7 @@ type CanaryObservation struct {
 	StartedAt metav1.Time `json:"startedAt"`
 
 	// LookedAt is the time of the latest query to Prometheus that is reported here, successful or not. Queries whose
-	// result changes no decision are reported together, at most five minutes later.
+	// result changes no decision are reported together, before LooksUntil.
 	LookedAt metav1.Time `json:"lookedAt"`
 
 	// LooksUntil is until when Prometheus is queried once per interval, and a result that changes a decision is

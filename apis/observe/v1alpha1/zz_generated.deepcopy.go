@@ -473,6 +473,10 @@ func (in *CanaryParameters) DeepCopyInto(out *CanaryParameters) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.DecidesAt != nil {
+		in, out := &in.DecidesAt, &out.DecidesAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Checks != nil {
 		in, out := &in.Checks, &out.Checks
 		*out = make([]Check, len(*in))

@@ -95,12 +95,16 @@ func canary(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, d rollout.Decis
 	switch l.Standing() {
 	case v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping:
 		p.Slot, p.Baseline = names.Other(l.Slot), l.Slot
+		if l.Experiment == nil {
+			p.DecidesAt = new(metav1.NewTime(l.Began.Add(spec.Lifecycle.Soak.Duration)))
+		}
 		// Where the Gateway draws each request, the numbers of both show whether all of them were drawn.
 		if l.Experiment == nil && l.Weight > 0 && l.Weight < 100 && spec.Route != nil && d.Share == nil && len(spec.Lifecycle.Match) == 0 {
 			p.Percent = new(l.Weight)
 		}
 	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
 		p.Slot = l.Slot
+		p.DecidesAt = new(metav1.NewTime(l.Began.Add(spec.Lifecycle.Bake.Duration)))
 	default:
 		return nil
 	}

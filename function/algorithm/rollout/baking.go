@@ -102,12 +102,17 @@ func bakingWithoutMetrics(f Facts, l Ledger) (transition, bool) {
 	return t, true
 }
 
+// baked, once a look at Prometheus from the end of its time on has shown nothing against it. The provider reports that look, which
+// wakes up a pass, so that no report is needed before. A person who promotes it does not wait for it.
 func baked(f Facts, l Ledger) (transition, bool) {
 	over, wake := f.due(l.Began, f.Lifecycle.Bake.Duration)
-	if over {
+	awaited := f.Evidence.Asked && f.Lifecycle.Bake.Duration > 0 && !f.promotes(l.Candidate)
+	if over && (!awaited || !f.Evidence.LookedAt.Before(l.Began.Add(f.Lifecycle.Bake.Duration))) {
 		return finish(v1alpha1.ReasonBaked, fmt.Sprintf("revision %s has baked: revision %s ends", l.Candidate, l.Previous)), true
 	}
 	t := stay(bakes(l))
-	t.timers = at(wake)
+	if t.soaks = wake; !awaited {
+		t.timers = at(wake)
+	}
 	return t, true
 }

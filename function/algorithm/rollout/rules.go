@@ -154,7 +154,7 @@ type Outcome struct {
 	// Waits is what a requested experiment waits for, if any.
 	Waits Waiting
 
-	// soaks is until when a share of requests has to last, or zero when it has.
+	// soaks is until when a share of requests, or the bake, has to last, or zero when it has.
 	soaks time.Time
 
 	// size is the share of requests that the candidate is sized for.

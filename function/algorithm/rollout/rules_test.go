@@ -53,6 +53,21 @@ func ledger(phase v1alpha1.RolloutPhase, change func(*Ledger)) Ledger {
 }
 
 func TestRules(t *testing.T) {
+	baking := ledger(v1alpha1.RolloutBaking, func(l *Ledger) {
+		l.Slot, l.Revision, l.Previous, l.Weight, l.Evidence = names.SlotB, candidate, live, 100, 5
+	})
+	// lost all replicas of the candidate a while ago.
+	lost := func(ago time.Duration) Ledger {
+		return ledger(v1alpha1.RolloutHolding, func(l *Ledger) {
+			l.Held, l.Reason, l.Next, l.Entered = v1alpha1.RolloutStepping, v1alpha1.ReasonNotServing, 20, now.Add(-ago)
+		})
+	}
+	// seen for the last time so long after the end of the bake.
+	seen := func(after time.Duration) func(*Facts) {
+		return func(f *Facts) {
+			f.Evidence = Evidence{Asked: true, LookedAt: baking.Began.Add(f.Lifecycle.Bake.Duration + after), LooksUntil: now.Add(time.Minute)}
+		}
+	}
 	type decision struct {
 		Phase  v1alpha1.RolloutPhase
 		Reason xpv2.ConditionReason
@@ -142,6 +157,56 @@ func TestRules(t *testing.T) {
 			}),
 			want: decision{v1alpha1.RolloutDraining, v1alpha1.ReasonBaked, 100, 6},
 		},
+		"BakedUnseen": {
+			reason: "the last look was before its end",
+			ledger: baking,
+			facts:  seen(-time.Second),
+			want:   decision{v1alpha1.RolloutBaking, "", 100, 5},
+		},
+		"BakedSeen": {
+			reason: "a look at its end shows nothing against it",
+			ledger: baking,
+			facts:  seen(0),
+			want:   decision{v1alpha1.RolloutDraining, v1alpha1.ReasonBaked, 100, 6},
+		},
+		"BakedFailing": {
+			reason: "that look shows that it fails",
+			ledger: baking,
+			facts: func(f *Facts) {
+				seen(0)(f)
+				f.Evidence.Checks = []Check{{Name: "success", Verdicts: "PPPPFF"}}
+			},
+			want: decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonMetricFailed, 0, 6},
+		},
+		"ServesAgainAtOnce": {
+			reason: "all replicas were lost less than a minute ago",
+			ledger: lost(59 * time.Second),
+			want:   decision{v1alpha1.RolloutHolding, v1alpha1.ReasonNotServing, 0, 5},
+		},
+		"ServesAgain": {
+			reason: "replicas have a minute",
+			ledger: lost(time.Minute),
+			want:   decision{v1alpha1.RolloutStepping, v1alpha1.ReasonResumed, 20, 6},
+		},
+		"ServesAgainPromoted": {
+			reason: "a person who promotes it does not wait",
+			ledger: lost(time.Second),
+			facts: func(f *Facts) {
+				s := f.Slots[names.SlotA]
+				s.Revision = candidate
+				f.Requests.Promote, f.Slots[names.SlotB] = candidate, s
+			},
+			want:   decision{v1alpha1.RolloutPromoting, v1alpha1.ReasonResumed, 100, 6},
+		},
+		"BakedByPromise": {
+			reason: "a person who promotes it does not wait for a look",
+			ledger: baking,
+			facts: func(f *Facts) {
+				seen(-time.Second)(f)
+				f.Requests.Promote = candidate
+			},
+			want: decision{v1alpha1.RolloutDraining, v1alpha1.ReasonBaked, 100, 6},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -181,10 +246,10 @@ func TestForeseen(t *testing.T) {
 			v1alpha1.RolloutStepping, "20 % of requests may reach revision 2222222222, and evidence is being gathered", now.Add(time.Hour),
 		},
 		"Bakes": {
-			"a bake ends", ledger(v1alpha1.RolloutPromoting, func(l *Ledger) {
+			"a look at its end ends a bake", ledger(v1alpha1.RolloutPromoting, func(l *Ledger) {
 				l.Slot, l.Revision, l.Previous, l.Weight, l.Evidence = names.SlotB, candidate, live, 100, 5
 			}), func(f *Facts) { f.Selects = names.SlotB },
-			v1alpha1.RolloutBaking, "all clients reach revision 2222222222, and revision 1111111111 stays so that they can go back", now.Add(time.Minute),
+			v1alpha1.RolloutBaking, "all clients reach revision 2222222222, and revision 1111111111 stays so that they can go back", time.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ type transition struct {
 	// size is the share of requests that the candidate is sized for, where that is not the usual one of the phase.
 	size int32
 
-	// soaks is until when a share of requests has to last, or zero when it has.
+	// soaks is until when a share of requests, or the bake, has to last, or zero when it has.
 	soaks time.Time
 
 	// suffers is what keeps the candidate waiting that no finding is about.

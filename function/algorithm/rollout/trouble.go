@@ -12,6 +12,10 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 )
 
+// recoveryTime passes between the loss of all replicas of a candidate and its next request. What ends with its first requests often ends
+// again within seconds, and each return of the share takes a dozen changes, so that Crossplane's circuit breaker would open.
+const recoveryTime = time.Minute
+
 // Trouble with the pods of a candidate. One blip condemns no revision: what the cluster around it does holds a rollout, and a
 // revision is condemned for what waiting does not change, for evidence, or when the time for it is over.
 
@@ -88,6 +92,12 @@ func waiting(f Facts, l Ledger, size int32) (transition, bool) {
 	}
 	if f.promotes(l.Candidate) && l.Experiment == nil {
 		return transition{}, false
+	}
+	if ok, wake := f.due(l.Entered, recoveryTime); !ok {
+		t := stay(fmt.Sprintf("replicas of revision %s serve again, and get their requests at %s: all of them were lost at %s",
+			l.Candidate, wake.UTC().Format(time.RFC3339), l.Entered.UTC().Format(time.RFC3339)))
+		t.timers = at(wake)
+		return t, true
 	}
 	if len(l.Interrupted) >= interruptions {
 		if ok, wake := f.due(l.Interrupted[interruptions-1], interruptionTime); !ok {

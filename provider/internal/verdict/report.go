@@ -75,23 +75,41 @@ const (
 	// promisedIntervals is how many intervals a promise to look lasts at least, and leastPromise its least time.
 	promisedIntervals = 4
 	leastPromise      = 3 * time.Minute
-	// longestPromise bounds for how long a provider that died goes unnoticed.
+	// longestPromise bounds for how long a provider that died goes unnoticed, and longestBake while a canary bakes, which ends by a look
+	// at its end. The function believes no promise of an hour.
 	longestPromise = 10 * time.Minute
+	longestBake    = 45 * time.Minute
 	// lateLook is how late a look may be that renews a promise: as long as queries may take.
 	lateLook = 30 * time.Second
 )
 
 // Promise is until when a canary is polled: as long as what was gathered since its epoch began, within bounds. So what decides
-// is never much older than what was seen, and evidence of hours is not reported every minute.
-func Promise(startedAt, lookedAt time.Time, interval time.Duration) *metav1.Time {
+// is never much older than what was seen, and evidence of hours is not reported every minute. While a canary bakes, the look at the
+// end decides, and the promise lasts until then.
+func Promise(p *v1alpha1.CanaryParameters, startedAt, lookedAt time.Time, interval time.Duration) *metav1.Time {
 	least := max(promisedIntervals*interval, leastPromise)
-	return &metav1.Time{Time: lookedAt.Add(max(least, min(lookedAt.Sub(startedAt), longestPromise))).Truncate(time.Second)}
+	promise := max(least, min(lookedAt.Sub(startedAt), longestPromise))
+	if bakes(p) && p.DecidesAt.After(lookedAt) {
+		promise = max(promise, min(p.DecidesAt.Sub(lookedAt)+least, longestBake))
+	}
+	return &metav1.Time{Time: lookedAt.Add(promise).Truncate(time.Second)}
+}
+
+// bakes reports whether the look at the end of a time decides, and no pass before.
+func bakes(p *v1alpha1.CanaryParameters) bool { return p.Baseline == "" && p.DecidesAt != nil }
+
+// early reports whether a look was before passes can decide.
+func early(p *v1alpha1.CanaryParameters, c *v1alpha1.CanaryObservation) bool {
+	return p.DecidesAt != nil && c.LookedAt.Before(p.DecidesAt)
 }
 
 // Matters reports whether what a look shows of a canary has to be reported: a decision could be another one, or the promise to look
 // would end before the next look.
 func Matters(p *v1alpha1.CanaryParameters, reported, fresh *v1alpha1.CanaryObservation, interval time.Duration) bool {
 	if reported.LooksUntil == nil || reported.LooksUntil.Sub(fresh.LookedAt.Time) < interval+lateLook {
+		return true
+	}
+	if bakes(p) && early(p, reported) && !early(p, fresh) {
 		return true
 	}
 	return !reflect.DeepEqual(standing(p, reported), standing(p, fresh))
@@ -106,7 +124,7 @@ func Suspects(c *v1alpha1.CanaryObservation) bool {
 }
 
 // standing of a canary is all that decisions take from it. What a pass leads to is the end of a step, or of an experiment: a single
-// pass is no news, and while the canary bakes none is.
+// pass is no news, none is before the time of the step is over, and none is while the canary bakes.
 func standing(p *v1alpha1.CanaryParameters, c *v1alpha1.CanaryObservation) any {
 	type check struct {
 		v1alpha1.Standing
@@ -127,7 +145,7 @@ func standing(p *v1alpha1.CanaryParameters, c *v1alpha1.CanaryObservation) any {
 		if p.Experiment == nil {
 			st = st.Deciding()
 		}
-		st.Passing = st.Passing && p.Baseline != ""
+		st.Passing = st.Passing && p.Baseline != "" && !early(p, c)
 		if st != (v1alpha1.Standing{}) || k.Incomparable {
 			of.checks = append(of.checks, check{st, k.Name, k.Incomparable})
 		}
