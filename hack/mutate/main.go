@@ -152,7 +152,7 @@ func (m mutation) noticedBy(ctx context.Context, root string) (string, error) {
 
 // test a package with an overlay. It returns the first test that fails, or empty.
 func test(ctx context.Context, root, overlay, pkg string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-failfast", "-overlay="+overlay, pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-failfast", "-timeout=1h", "-overlay="+overlay, pkg)
 	cmd.Dir = root
 	raw, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
