@@ -144,7 +144,8 @@ func TestConfigInUse(t *testing.T) {
 	}
 
 	for _, pc := range []client.Object{own, shared} {
-		b.eventually(30*time.Second, "the config going", func() string {
+		// A reconcile that still finds a usage in its cache comes again after half a minute.
+		b.eventually(2*time.Minute, "the config going", func() string {
 			if err := b.Get(t.Context(), client.ObjectKeyFromObject(pc), pc); !kerrors.IsNotFound(err) {
 				return "it is still there"
 			}

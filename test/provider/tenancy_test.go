@@ -270,6 +270,7 @@ func fields() map[string]field {
 		"Analysis.spec.forProvider.metrics.canary.slot":                      {attack: othersCanary},
 		"Analysis.spec.forProvider.metrics.canary.baseline":                  {attack: othersCanary},
 		"Analysis.spec.forProvider.metrics.canary.settle":                    {harmless: "The schema bounds it."},
+		"Analysis.spec.forProvider.metrics.canary.decidesAt":                 {harmless: "It is when an Analysis reports on its own Algorithm."},
 		"Analysis.spec.forProvider.metrics.canary.checks[].name":             {harmless: "It only names what is told."},
 		"Analysis.spec.forProvider.metrics.canary.checks[].query":            {attack: othersCanary},
 		"Analysis.spec.forProvider.metrics.canary.experiment.events":         {attack: othersCanary},
