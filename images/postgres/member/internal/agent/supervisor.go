@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/lines"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/walvolume"
@@ -38,6 +39,7 @@ const (
 // A Supervisor starts Patroni whenever the member may run and Patroni does not.
 type Supervisor struct {
 	names    layout.Names
+	marks    *lines.Marks // nil if logs are text
 	gate     *gate.Gate
 	probes   *health.State
 	reporter *report.Reporter
@@ -60,10 +62,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for s.endStrays(); s.hold(ctx); s.endStrays() {
 		s.endStrays()
 		begun := time.Now()
-		configuration, err := walvolume.Own.Configuration()
+		path, err := configuration{apart: walvolume.Own.Mounted(), marks: s.marks}.prepare(layout.Configurations)
 		var child *process.Child
 		if err == nil {
-			child, err = process.Start(layout.Patroni, s.names.Environment(), configuration)
+			child, err = process.Start(layout.Patroni, s.names.Environment(), path)
 		}
 		if err != nil {
 			s.log.Error("cannot start Patroni", "error", err)
