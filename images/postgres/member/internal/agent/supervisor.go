@@ -57,16 +57,19 @@ func (s *Supervisor) Child() *process.Child { return s.child.Load() }
 
 // Run until the context ends and PostgreSQL has stopped.
 func (s *Supervisor) Run(ctx context.Context) error {
-	pause := firstPause
+	pause, forgotten := firstPause, false
 	// The gate may move the write-ahead log, which a copy must not write to then.
 	for s.endStrays(); s.hold(ctx); s.endStrays() {
 		s.endStrays()
-		begun := time.Now()
-		path, err := configuration{apart: walvolume.Own.Mounted(), marks: s.marks}.prepare(layout.Configurations)
-		var child *process.Child
-		if err == nil {
-			child, err = process.Start(layout.Patroni, s.names.Environment(), path)
+		// Later no number is used again, and a PostgreSQL may begin at any time.
+		if !forgotten {
+			if err := postmaster.Forget(pgmember.FolderData, pgmember.FolderSocket); err != nil {
+				s.log.Error("an earlier PostgreSQL may be taken for one that runs", "error", err)
+			}
+			forgotten = true
 		}
+		begun := time.Now()
+		child, err := s.start()
 		if err != nil {
 			s.log.Error("cannot start Patroni", "error", err)
 		} else {
@@ -97,6 +100,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	// A Patroni that ended by itself may have left PostgreSQL behind. It gets as much time as the pod has.
 	postmaster.Stop(context.WithoutCancel(ctx), pgmember.FolderData)
 	return nil //nolint:nilerr // That Patroni ended is why it stops.
+}
+
+// start Patroni.
+func (s *Supervisor) start() (*process.Child, error) {
+	path, err := configuration{apart: walvolume.Own.Mounted(), marks: s.marks}.prepare(layout.Configurations)
+	if err != nil {
+		return nil, err
+	}
+	return process.Start(layout.Patroni, s.names.Environment(), path)
 }
 
 // leaderPause shortens a pause while PostgreSQL takes writes: the Leash ends it when no Patroni comes back in time.

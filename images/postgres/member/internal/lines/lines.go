@@ -28,7 +28,7 @@ var parts = map[string]bool{"DETAIL": true, "HINT": true, "CONTEXT": true, "STAT
 
 // Marks are in each line of PostgreSQL and Patroni of one run of a member, and cannot be guessed. The server writes the names of a user and a
 // database as a client gives them before login, with any line breaks. So only the marks say where a line begins and a name ends. Every login can
-// read those of the server, as log_line_prefix, and can forge lines then.
+// read them as log_line_prefix, and can forge lines then.
 type Marks struct{ mark string }
 
 // NewMarks are unlike any others.
