@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
