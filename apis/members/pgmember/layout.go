@@ -45,10 +45,6 @@ const (
 	FilePoolerAccess = "pgbouncer_hba.conf"
 )
 
-// LogMark ends what names the session in the prefix of a log line, when logs are JSON. No client can write it there: the server replaces what is
-// not ASCII in the name of an application.
-const LogMark = "›"
-
 // FileBackupKey is the value of a Secret that is a key of backups.
 const FileBackupKey = "passphrase"
 

@@ -292,9 +292,6 @@ type Server struct {
 	// Pooled reports that there are poolers.
 	Pooled bool
 
-	// LogsJSON reports that the program in members writes the log of the server as lines of JSON.
-	LogsJSON bool
-
 	// Slots report that the spec lists replication slots for consumers of changes, and Replicating names the consumers that may read
 	// changes. Plugins write what the slots keep.
 	Slots       bool

@@ -56,7 +56,6 @@ func (s *Cluster) Fields() engine.Server {
 	for _, d := range s.Spec.Databases {
 		f.Databases = append(f.Databases, d.Name)
 	}
-	f.LogsJSON = s.LogsJSON()
 	f.Slots = s.Spec.Replication != nil && len(s.Spec.Replication.Slots) > 0
 	if f.Slots {
 		for _, slot := range s.Spec.Replication.Slots {

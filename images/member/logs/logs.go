@@ -44,6 +44,8 @@ type Entry struct {
 	more []byte
 	size int
 	cut  bool
+	// until is the mark of an Unfinished line.
+	until string
 }
 
 // Add a part to the entry, which further lines continue.
@@ -95,6 +97,10 @@ func Level(severity string) string {
 // when there is none, and an unknown line is Raw then.
 type Reader func(line string, last *Entry) *Entry
 
+// Unfinished is what a Reader returns for a line that ends before it says all of where it is from. It is read again together with the lines
+// that follow, up to one with a mark in it.
+func Unfinished(mark string) *Entry { return &Entry{until: mark} }
+
 // Raw is a line that no program is known to write in this form.
 func Raw(line string) *Entry {
 	return &Entry{Time: time.Now().UTC(), Level: "INFO", Message: line, Source: "output"}
@@ -114,6 +120,9 @@ type Writer struct {
 	// cut reports that the rest of this line is left out.
 	cut  bool
 	last *Entry
+	// begun is what is Unfinished, until a line with a mark.
+	begun []byte
+	until string
 }
 
 // Write lines. A message of several lines is one entry as long as its program writes them at once.
@@ -141,7 +150,13 @@ func (w *Writer) Write(b []byte) (int, error) {
 }
 
 func (w *Writer) line(text string) {
-	if strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
+	if len(w.begun) > 0 {
+		w.begun = append(append(w.begun, '\n'), text...)
+		if !strings.Contains(text, w.until) && len(w.begun) <= longest {
+			return
+		}
+		text, w.begun = string(w.begun), nil
+	} else if strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
 		w.flush()
 		_, _ = io.WriteString(w.To, text+"\n")
 		return
@@ -150,8 +165,14 @@ func (w *Writer) line(text string) {
 		return
 	}
 	next := w.Read(text, w.last)
-	if next == nil && w.last != nil {
+	switch {
+	case next == nil && w.last != nil:
 		return
+	case next != nil && next.until != "" && len(text) <= longest:
+		w.begun, w.until = []byte(text), next.until
+		return
+	case next != nil && next.until != "":
+		next = Raw(text)
 	}
 	w.flush()
 	if next == nil {

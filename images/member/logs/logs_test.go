@@ -12,8 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// marked lines begin with a word and a colon; a tab continues, and "+" adds a part.
+// marked lines begin with a word and a colon; a tab continues, and "+" adds a part. What begins with "(" ends with ")".
 func marked(line string, last *Entry) *Entry {
+	if begun, rest, finished := strings.Cut(line, ")"); strings.HasPrefix(begun, "(") {
+		if !finished {
+			return Unfinished(")")
+		}
+		line = rest
+	}
 	switch severity, text, found := strings.Cut(line, ": "); {
 	case last != nil && strings.HasPrefix(line, "\t"):
 		last.Continue(line[1:])
@@ -53,6 +59,22 @@ func TestWriter(t *testing.T) {
 			"The program of a member writes JSON itself.",
 			[]string{"LOG: a\n{\"msg\":\"b\"}\n{no\n"},
 			[]map[string]any{{"level": "INFO", "msg": "a", "source": "test"}, {"msg": "b"}, {"level": "INFO", "msg": "{no", "source": "output"}},
+		},
+		"Unfinished": {
+			"Nothing in a name with line breaks is a line of its own, also when it comes in pieces.",
+			[]string{"LOG: a\n(b\n{\"msg\":\"forged\"}\n", "\nERROR: forged\n)LOG: c\n"},
+			[]map[string]any{
+				{"level": "INFO", "msg": "a", "source": "test"},
+				{"level": "INFO", "msg": "c", "source": "test"},
+			},
+		},
+		"NeverFinished": {
+			"It has a bound.",
+			[]string{"(" + strings.Repeat("\n", longest) + "\nLOG: a\n"},
+			[]map[string]any{
+				{"level": "INFO", "msg": "(" + strings.Repeat("\n", longest), "source": "output"},
+				{"level": "INFO", "msg": "a", "source": "test"},
+			},
 		},
 		"Hostile": {
 			"Text cannot end its line of JSON.",

@@ -75,6 +75,7 @@ type cluster struct {
 	letters []string
 	apart   bool            // all pods have a volume for the write-ahead log
 	wal     map[string]bool // members whose pods have one
+	json    bool            // logs are lines of JSON
 	reaches []string        // lines of /etc/hosts beyond those of members
 
 	mu      sync.Mutex
@@ -370,7 +371,7 @@ func (c *cluster) start(letter string) *container.Running {
 		// What a member says to itself comes from here, and from its own address elsewhere.
 		"PATRONI_RESTAPI_ALLOWLIST=127.0.0.1",
 	}
-	if c.server.LogsJSON {
+	if c.json {
 		env = append(env, "CAPSTAN_LOGS=JSON")
 	}
 	if c.ipv6 {

@@ -88,10 +88,6 @@ func (s Server) reloading() map[string]string {
 	for name, n := range s.log() {
 		ps[name] = megabytes(n)
 	}
-	if s.LogsJSON {
-		// The program in members reads it: code of the message, then the session up to a mark that no client can write.
-		ps["log_line_prefix"] = "%m [%p] %e %q%u@%d %h %a " + pgmember.LogMark + " "
-	}
 	s.archiving(ps)
 	if s.logical() {
 		ps["output_plugin_libraries"] = outputPlugins(s.Plugins)

@@ -77,15 +77,17 @@ func (c *Command) Run(ctx context.Context, log *slog.Logger, version layout.Vers
 	if err := diverged.MakeRewind(layout.Rewind); err != nil {
 		return err
 	}
+	var marks *lines.Marks
 	if c.Logs == logs.JSON {
-		out, err := logs.Pipe(os.Stdout, lines.Member)
+		marks = lines.NewMarks()
+		out, err := logs.Pipe(os.Stdout, marks.Member)
 		if err != nil {
 			return err
 		}
 		process.Into(out)
 	}
 	log.Info("starting", "version", version, "member", c.Name, "database", c.Database)
-	supervisor, loops := c.loops(k, log)
+	supervisor, loops := c.loops(k, marks, log)
 	if err := loop.Outlast(ctx, supervisor.Run, loops...); err != nil {
 		return err
 	}
@@ -94,7 +96,7 @@ func (c *Command) Run(ctx context.Context, log *slog.Logger, version layout.Vers
 }
 
 // loops of the member, joined with each other, and its Supervisor.
-func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(context.Context) error) {
+func (c *Command) loops(k kube.Client, marks *lines.Marks, log *slog.Logger) (*Supervisor, []func(context.Context) error) {
 	var (
 		own    = pods.New(k, c.Namespace, c.Pod, c.Database)
 		store  = dcs.New(k, c.Namespace, c.Scope)
@@ -112,7 +114,7 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 	)
 	lock := &role.LockKeeper{DCS: store, Label: label}
 	supervisor := &Supervisor{
-		names: c.Names, probes: probes, reporter: reporter, label: label, log: log,
+		names: c.Names, marks: marks, probes: probes, reporter: reporter, label: label, log: log,
 		gate: &gate.Gate{
 			Names: c.Names, Begun: time.Now(), Pods: own, DCS: store, Copies: copies, Reporter: reporter, Label: label, Log: log,
 			Upgrader: &upgrader.Upgrader{Names: c.Names, Kube: k, Pods: own, Log: log},

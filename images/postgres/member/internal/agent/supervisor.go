@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/lines"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/walvolume"
@@ -38,6 +39,7 @@ const (
 // A Supervisor starts Patroni whenever the member may run and Patroni does not.
 type Supervisor struct {
 	names    layout.Names
+	marks    *lines.Marks // nil if logs are text
 	gate     *gate.Gate
 	probes   *health.State
 	reporter *report.Reporter
@@ -55,16 +57,19 @@ func (s *Supervisor) Child() *process.Child { return s.child.Load() }
 
 // Run until the context ends and PostgreSQL has stopped.
 func (s *Supervisor) Run(ctx context.Context) error {
-	pause := firstPause
+	pause, forgotten := firstPause, false
 	// The gate may move the write-ahead log, which a copy must not write to then.
 	for s.endStrays(); s.hold(ctx); s.endStrays() {
 		s.endStrays()
-		begun := time.Now()
-		configuration, err := walvolume.Own.Configuration()
-		var child *process.Child
-		if err == nil {
-			child, err = process.Start(layout.Patroni, s.names.Environment(), configuration)
+		// Later no number is used again, and a PostgreSQL may begin at any time.
+		if !forgotten {
+			if err := postmaster.Forget(pgmember.FolderData, pgmember.FolderSocket); err != nil {
+				s.log.Error("an earlier PostgreSQL may be taken for one that runs", "error", err)
+			}
+			forgotten = true
 		}
+		begun := time.Now()
+		child, err := s.start()
 		if err != nil {
 			s.log.Error("cannot start Patroni", "error", err)
 		} else {
@@ -95,6 +100,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	// A Patroni that ended by itself may have left PostgreSQL behind. It gets as much time as the pod has.
 	postmaster.Stop(context.WithoutCancel(ctx), pgmember.FolderData)
 	return nil //nolint:nilerr // That Patroni ended is why it stops.
+}
+
+// start Patroni.
+func (s *Supervisor) start() (*process.Child, error) {
+	path, err := configuration{apart: walvolume.Own.Mounted(), marks: s.marks}.prepare(layout.Configurations)
+	if err != nil {
+		return nil, err
+	}
+	return process.Start(layout.Patroni, s.names.Environment(), path)
 }
 
 // leaderPause shortens a pause while PostgreSQL takes writes: the Leash ends it when no Patroni comes back in time.

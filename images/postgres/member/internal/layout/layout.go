@@ -19,8 +19,8 @@ import (
 const (
 	Patroni       = "/usr/bin/patroni"
 	Configuration = pgmember.FolderConfig + "/" + pgmember.FilePatroni
-	// Configurations is a folder of links to what Patroni of a member reads whose write-ahead log has a volume of its own: the
-	// Configuration, and after it what differs for such members.
+	// Configurations is a folder of what Patroni of a member reads beside the Configuration, if it does: what differs for members whose
+	// write-ahead log has a volume of its own, and how this member marks lines of its log.
 	Configurations   = pgmember.FolderPrivate + "/patroni"
 	ConfigurationWAL = pgmember.FolderConfig + "/" + pgmember.FilePatroniWAL
 

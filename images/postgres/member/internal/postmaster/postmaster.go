@@ -5,6 +5,9 @@ package postmaster
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,10 +18,13 @@ import (
 	"github.com/capstan-dev/capstan/images/member/process"
 )
 
+// file of the first process, in the data folder.
+const file = "postmaster.pid"
+
 // Find returns the number that PostgreSQL's file in the data folder has for its first process, or 0, and whether that process
 // runs.
 func Find(data string) (pid int, running bool) {
-	raw, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	raw, err := os.ReadFile(filepath.Join(data, file))
 	if err != nil {
 		return 0, false
 	}
@@ -32,12 +38,31 @@ func Find(data string) (pid int, running bool) {
 	return pid, ok && !p.Dead && p.Name == "postgres"
 }
 
+// Forget one that was killed with its container: its file in the data folder, and the lock of its socket. The numbers of the next container
+// begin again, so that these may be a thread's there: Patroni takes a thread that is about as old as the file says for PostgreSQL and waits for it,
+// and PostgreSQL does not start while any thread has the number.
+func Forget(data, socket string) error {
+	if _, running := Find(data); running {
+		return nil
+	}
+	locks, err := filepath.Glob(filepath.Join(socket, ".s.PGSQL.*.lock"))
+	if err != nil {
+		return fmt.Errorf("cannot look for what an earlier PostgreSQL left: %w", err)
+	}
+	for _, path := range append(locks, filepath.Join(data, file)) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot remove what an earlier PostgreSQL left: %w", err)
+		}
+	}
+	return nil
+}
+
 // lineStatus of PostgreSQL's file says how far its first process is.
 const lineStatus = 7
 
 // IsStopping reports whether PostgreSQL is being shut down: it has ended its sessions and accepts no more.
 func IsStopping(data string) bool {
-	raw, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	raw, err := os.ReadFile(filepath.Join(data, file))
 	lines := strings.Split(string(raw), "\n")
 	return err == nil && len(lines) > lineStatus && strings.TrimSpace(lines[lineStatus]) == "stopping"
 }

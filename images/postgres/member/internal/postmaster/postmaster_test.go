@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
 	"github.com/capstan-dev/capstan/images/member/process"
 )
 
@@ -100,5 +103,57 @@ func TestKill(t *testing.T) {
 				t.Fatalf("process %d, %s, is left", p.PID, p.Name)
 			}
 		}
+	}
+}
+
+// TestForget: the files of a server that is gone are removed, also if a thread has its number, and those of one that runs are not.
+func TestForget(t *testing.T) {
+	left := func(t *testing.T, data string) []string {
+		t.Helper()
+		var out []string
+		for _, name := range []string{file, ".s.PGSQL.5432.lock", ".s.PGSQL.5432"} {
+			if _, err := os.Stat(filepath.Join(data, name)); err == nil {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	write := func(t *testing.T, path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := []string{file, ".s.PGSQL.5432.lock", ".s.PGSQL.5432"}
+	for name, tc := range map[string]struct {
+		reason string
+		number func(t *testing.T) int
+		want   []string
+	}{
+		"Gone":   {"Another process or thread may get its number.", func(*testing.T) int { return 1 << 22 }, []string{".s.PGSQL.5432"}},
+		"Other":  {"This is another program.", func(*testing.T) int { return os.Getpid() }, []string{".s.PGSQL.5432"}},
+		"Thread": {"A thread is no server.", func(*testing.T) int { return unix.Gettid() }, []string{".s.PGSQL.5432"}},
+		"Runs": {"A server that runs keeps its files.", func(t *testing.T) int {
+			t.Helper()
+			child, _ := server(t, ":")
+			return child.PID()
+		}, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := t.TempDir()
+			number := strconv.Itoa(tc.number(t)) + "\n"
+			write(t, filepath.Join(data, file), number)
+			write(t, filepath.Join(data, ".s.PGSQL.5432.lock"), number)
+			write(t, filepath.Join(data, ".s.PGSQL.5432"), "")
+			if err := Forget(data, data); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, left(t, data)); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if err := Forget(filepath.Join(t.TempDir(), "none"), t.TempDir()); err != nil {
+		t.Errorf("without data: %v", err)
 	}
 }
