@@ -196,7 +196,7 @@ func TestRules(t *testing.T) {
 				s.Revision = candidate
 				f.Requests.Promote, f.Slots[names.SlotB] = candidate, s
 			},
-			want:   decision{v1alpha1.RolloutPromoting, v1alpha1.ReasonResumed, 100, 6},
+			want: decision{v1alpha1.RolloutPromoting, v1alpha1.ReasonResumed, 100, 6},
 		},
 		"BakedByPromise": {
 			reason: "a person who promotes it does not wait for a look",
