@@ -232,7 +232,7 @@ func TestBadEditLeavesTheWorkloadUntouched(t *testing.T) {
 		t.Fatalf("cannot apply the bad edit: %v", err)
 	}
 	eventually(t, "the bad edit is reported", algorithmCondition(ns, "reco", v1alpha1.TypeAccepted, corev1.ConditionFalse,
-		v1alpha1.ReasonConfigTooLarge, "spec.config.files", "1000000", "786432"))
+		v1alpha1.ReasonConfigTooLarge, "spec.config:", "1000000", "786432"))
 	if after := pods(t.Context(), t, ns, "reco"); !equal(before, after) {
 		t.Errorf("pods before %v, after %v", before, after)
 	}
