@@ -275,7 +275,7 @@ func TestEditWhileStarting(t *testing.T) {
 		edit(t, slow(func(a *v1alpha1.Algorithm) {
 			a.Spec.Config = v1alpha1.Config{"a": big, "b": big}
 		}))
-		eventually(t, "the bad edit is reported", algorithmCondition(ns, "bad", v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonConfigTooLarge, "spec.config.files"))
+		eventually(t, "the bad edit is reported", algorithmCondition(ns, "bad", v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonConfigTooLarge, "spec.config:"))
 		eventually(t, "and that it holds the update up", algorithmCondition(ns, "bad", v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonNotAccepted, "Accepted"))
 		pods := w.podsOf("b")
 		generation := generationOf(t, ns, "bad-b")
