@@ -108,6 +108,9 @@ func Run(ctx context.Context, w World, before map[string]map[string]any, pass Pa
 		}
 	}
 	for range mostPasses {
+		if err := ctx.Err(); err != nil {
+			return r, fmt.Errorf("it did not come to an end in time: %w", err)
+		}
 		a, err := pass(ctx, w)
 		if err != nil {
 			return r, err
@@ -166,11 +169,8 @@ func apply(w *World, before, desired map[string]map[string]any) Stage {
 		want, live := desired[name], w.Objects[name]
 		switch {
 		case live == nil:
-			o, _ := copied(want).(map[string]any)
-			meta := child(o, "metadata")
-			meta["generation"], meta["creationTimestamp"], meta["uid"] = 1.0, w.Now.UTC().Format(time.RFC3339), "planned-"+name
-			next[name] = o
-			st.Created = append(st.Created, title(o))
+			next[name] = added(name, want, w.Now)
+			st.Created = append(st.Created, title(want))
 		case before[name] != nil && same(want, before[name]), before[name] == nil && within(want, live):
 			next[name] = live
 		default:
@@ -197,6 +197,38 @@ func apply(w *World, before, desired map[string]map[string]any) Stage {
 	}
 	w.Objects = next
 	return st
+}
+
+// added object, as the API server has it.
+func added(name string, want map[string]any, now time.Time) map[string]any {
+	o, _ := copied(want).(map[string]any)
+	meta := child(o, "metadata")
+	meta["generation"], meta["creationTimestamp"], meta["uid"] = 1.0, now.UTC().Format(time.RFC3339), "planned-"+name
+	return o
+}
+
+// StandIn puts objects that exist and cannot be read into a world: each as it is desired, and ready as the table says. The unread ones are titles,
+// and so are the objects that it returns: those that it put there.
+func StandIn(w *World, desired map[string]map[string]any, unread []string) []string {
+	w.Objects = maps.Clone(w.Objects)
+	var titles, resources []string
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		if o := desired[name]; w.Objects[name] == nil && slices.Contains(unread, title(o)) {
+			w.Objects[name] = added(name, o, w.Now)
+			titles, resources = append(titles, title(o)), append(resources, name)
+		}
+	}
+	for _, others := range []bool{false, true} {
+		for _, name := range resources {
+			o := w.Objects[name]
+			if k, known := table[fmt.Sprint(o["kind"])]; known && k.others == others {
+				if status := k.status(w, name, o); status != nil {
+					o["status"] = copied(status)
+				}
+			}
+		}
+	}
+	return titles
 }
 
 // runs reports whether an object has pods by a template, which start again when it changes.
