@@ -30,7 +30,7 @@ import (
 var environments = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1beta1", Kind: "EnvironmentConfig"}
 
 // mostRounds is how often objects that cannot be read are found out from others.
-const mostRounds = 5
+const mostRounds = 10
 
 // A Get reads an object of a cluster with the rights of a user. It returns nil when there is none, or no such kind.
 type Get func(ctx context.Context, of compose.Requirement) (map[string]any, error)
@@ -131,27 +131,21 @@ func (s Surroundings) Of(ctx context.Context, manifest map[string]any) (Plan, er
 // before the edit: what should exist then. What exists and could not be read stands in the world as it should be.
 func (k *look) before(ctx context.Context, was *steady.World, unread []string, pass steady.Pass) (map[string]map[string]any, error) {
 	a, err := pass(ctx, *was)
-	var taken []string
+	in := steady.StandIns{Unread: unread}
 	for range mostRounds {
-		if err != nil || len(unread) == 0 {
+		if err != nil || len(unread) == 0 || !in.Put(was, a.Objects) {
 			break
 		}
-		found := steady.StandIn(was, a.Objects, unread)
-		if len(found) == 0 {
-			break
-		}
-		taken = append(taken, found...)
-		unread = slices.DeleteFunc(unread, func(o string) bool { return slices.Contains(found, o) })
 		a, err = pass(ctx, *was)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(taken) > 0 {
-		slices.Sort(taken)
-		k.note("You may not read " + strings.Join(taken, ", ") + ": the plan takes it to be as the planner makes it.")
+	if len(in.Taken) > 0 {
+		slices.Sort(in.Taken)
+		k.note("You may not read " + strings.Join(in.Taken, ", ") + ": the plan takes it to be as the planner makes it.")
 	}
-	for _, o := range unread {
+	for _, o := range in.Unread {
 		k.note(notThere(o))
 	}
 

@@ -5,6 +5,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,12 @@ func running(t *testing.T) map[string]map[string]any {
 // TestOf: what a user may not read changes nothing of the plan of an edit when it can be found out, and the plan says so.
 func TestOf(t *testing.T) {
 	objects := running(t)
+	kinds := map[string]bool{}
+	for _, o := range objects {
+		if k := compose.Text(o, "kind"); k != "Database" {
+			kinds[k] = true
+		}
+	}
 	larger := strings.ReplaceAll(orders, "storage:", "plan: medium, storage:")
 	restarts := steady.Stage{Changed: []string{"ConfigMap orders-00000000-config", "ConfigMap orders-members"}, Restarted: []string{"StatefulSet orders-a", "StatefulSet orders-b"}}
 	cases := map[string]struct {
@@ -82,10 +89,14 @@ func TestOf(t *testing.T) {
 			says: "RoleBinding orders-members: the plan takes it to be as the planner makes it.",
 		},
 		"StandInSame": {reason: "A stand-in is no change.", text: orders, hidden: []string{"RoleBinding", "Certificate", "Credential", "Topology"}, standIn: true, says: "Topology orders"},
-		"Settings":    {reason: "Settings that cannot be read are the built-in ones.", text: larger, hidden: []string{"EnvironmentConfig"}, want: restarts, says: "You may not read EnvironmentConfig capstan: it is taken as not there."},
-		"XR":          {reason: "The object itself has to be read.", text: orders, hidden: []string{"Database"}, standIn: true, fails: "no right"},
-		"Most":        {reason: "The number of objects that are read has a bound.", text: orders, most: 3, fails: "at most 3 are read for a plan"},
-		"Other":       {reason: "A kind of another API is refused.", text: "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", fails: "ConfigMap is no kind of Capstan's"},
+		"StandInAll": {
+			reason: "What stands in for others follows from them.", text: larger, hidden: slices.Sorted(maps.Keys(kinds)), standIn: true, want: restarts,
+			says: "VolumeClaim orders: the plan takes it",
+		},
+		"Settings": {reason: "Settings that cannot be read are the built-in ones.", text: larger, hidden: []string{"EnvironmentConfig"}, want: restarts, says: "You may not read EnvironmentConfig capstan: it is taken as not there."},
+		"XR":       {reason: "The object itself has to be read.", text: orders, hidden: []string{"Database"}, standIn: true, fails: "no right"},
+		"Most":     {reason: "The number of objects that are read has a bound.", text: orders, most: 3, fails: "at most 3 are read for a plan"},
+		"Other":    {reason: "A kind of another API is refused.", text: "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", fails: "ConfigMap is no kind of Capstan's"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -120,7 +120,7 @@ func Run(ctx context.Context, w World, before map[string]map[string]any, pass Pa
 		changed := !st.empty() || !same(a.Status, w.XR["status"])
 		desired = a.Objects
 		w.XR = with(w.XR, a.Status, a.Objects)
-		if react(&w, generations) {
+		if react(&w, generations, func(string) bool { return true }) {
 			changed = true
 		}
 		if !st.empty() {
@@ -174,11 +174,7 @@ func apply(w *World, before, desired map[string]map[string]any) Stage {
 		case before[name] != nil && same(want, before[name]), before[name] == nil && within(want, live):
 			next[name] = live
 		default:
-			o, _ := merged(live, before[name], want).(map[string]any)
-			child(o, "metadata")["generation"] = number(at(live, "metadata", "generation"))
-			if !same(o["spec"], live["spec"]) {
-				child(o, "metadata")["generation"] = number(at(live, "metadata", "generation")) + 1
-			}
+			o := updated(live, before[name], want)
 			next[name] = o
 			if runs(o) && !same(at(before[name], "spec", "template"), at(want, "spec", "template")) {
 				st.Restarted = append(st.Restarted, title(o))
@@ -207,28 +203,56 @@ func added(name string, want map[string]any, now time.Time) map[string]any {
 	return o
 }
 
-// StandIn puts objects that exist and cannot be read into a world: each as it is desired, and ready as the table says. The unread ones are titles,
-// and so are the objects that it returns: those that it put there.
-func StandIn(w *World, desired map[string]map[string]any, unread []string) []string {
+// updated object, with the generation that follows from another spec.
+func updated(live, before, want map[string]any) map[string]any {
+	o, _ := merged(live, before, want).(map[string]any)
+	child(o, "metadata")["generation"] = number(at(live, "metadata", "generation"))
+	if !same(o["spec"], live["spec"]) {
+		child(o, "metadata")["generation"] = number(at(live, "metadata", "generation")) + 1
+	}
+	return o
+}
+
+// StandIns are for objects that exist and cannot be read.
+type StandIns struct {
+	// Unread objects without a stand-in, and the Taken ones with one, each as Kind name.
+	Unread, Taken []string
+
+	// made are the resources that stand in, as they were desired last.
+	made map[string]map[string]any
+}
+
+// Put into a world what is desired and cannot be read: each is as it is desired, and ready as the table says. It reports whether the world is
+// another one than before.
+func (s *StandIns) Put(w *World, desired map[string]map[string]any) bool {
 	w.Objects = maps.Clone(w.Objects)
-	var titles, resources []string
+	changed := false
+	generations := map[string]float64{}
+	for name := range s.made {
+		generations[name] = number(at(w.Objects[name], "metadata", "generation"))
+	}
+	next := map[string]map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
-		if o := desired[name]; w.Objects[name] == nil && slices.Contains(unread, title(o)) {
-			w.Objects[name] = added(name, o, w.Now)
-			titles, resources = append(titles, title(o)), append(resources, name)
-		}
-	}
-	for _, others := range []bool{false, true} {
-		for _, name := range resources {
-			o := w.Objects[name]
-			if k, known := table[fmt.Sprint(o["kind"])]; known && k.others == others {
-				if status := k.status(w, name, o); status != nil {
-					o["status"] = copied(status)
-				}
+		want, live := desired[name], w.Objects[name]
+		i := slices.Index(s.Unread, title(want))
+		switch {
+		case s.made[name] != nil:
+			if !same(want, s.made[name]) {
+				w.Objects[name] = updated(live, s.made[name], want)
+				changed = true
 			}
+		case live == nil && i >= 0:
+			w.Objects[name] = added(name, want, w.Now)
+			s.Taken = append(s.Taken, s.Unread[i])
+			s.Unread = slices.Delete(s.Unread, i, i+1)
+			changed = true
+		default:
+			continue
 		}
+		next[name] = want
 	}
-	return titles
+	s.made = next
+	return react(w, generations, func(name string) bool { return next[name] != nil }) || changed
 }
 
 // runs reports whether an object has pods by a template, which start again when it changes.
