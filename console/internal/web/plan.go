@@ -22,7 +22,7 @@ import (
 // Bounds of plans: they take processor and memory of the console.
 const (
 	// mostPlans are wanted at the same time, and plansAtOnce of them are under way. One user has at most a fifth, or two.
-	mostPlans, plansAtOnce = 20, 1
+	mostPlans, plansAtOnce = 20, 2
 	// planTimeout is how long a browser waits for a plan, with the time in which others are made.
 	planTimeout = 20 * time.Second
 	// mostStages of a plan are shown.
@@ -42,12 +42,13 @@ var (
 
 // plans that are wanted, and those under way.
 type plans struct {
-	wanted streams
-	slots  chan struct{}
+	wanted  streams
+	slots   chan struct{}
+	timeout time.Duration
 }
 
 func newPlans() *plans {
-	return &plans{wanted: streams{most: mostPlans, of: map[string]int{}}, slots: make(chan struct{}, plansAtOnce)}
+	return &plans{wanted: streams{most: mostPlans, of: map[string]int{}}, slots: make(chan struct{}, plansAtOnce), timeout: planTimeout}
 }
 
 // take a place among the plans under way, as soon as there is one.
@@ -87,7 +88,7 @@ func (p foreseen) Nothing() bool { return len(p.Stages) == 0 }
 
 // plan what the API server would make of a draft, with the rights of the user. The result is of this request alone.
 func (s *Server) plan(c *call, accepted *unstructured.Unstructured) (*foreseen, error) {
-	ctx, cancel := context.WithTimeout(c.r.Context(), planTimeout)
+	ctx, cancel := context.WithTimeout(c.r.Context(), s.plans.timeout)
 	defer cancel()
 	p, err := s.planWith(ctx, c, draft.Clean(accepted).Object)
 	switch {

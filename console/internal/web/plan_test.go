@@ -12,10 +12,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-dev/capstan/console/internal/kube"
+	"github.com/capstan-dev/capstan/console/internal/session"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/internal/plan"
 )
@@ -272,5 +275,24 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 	if p.wanted.total != 0 || len(p.slots) != 0 {
 		t.Errorf("%d are wanted and %d under way", p.wanted.total, len(p.slots))
+	}
+}
+
+// TestPlanLate: a plan that is not ready in time is ended, and the page says so.
+func TestPlanLate(t *testing.T) {
+	s := &Server{plans: newPlans()}
+	s.plans.timeout = time.Millisecond
+	for range plansAtOnce {
+		if _, err := s.plans.take(t.Context(), "bob"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+	got, err := s.plan(&call{r: r, session: &session.Session{User: "alice"}}, &unstructured.Unstructured{Object: map[string]any{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&foreseen{Problem: errPlanLate}, got, cmpopts.EquateErrors(), cmpopts.IgnoreUnexported(kube.Problem{})); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
