@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +31,11 @@ var environments = schema.GroupVersionKind{Group: "apiextensions.crossplane.io",
 // mostRounds is how often objects that cannot be read are found out from others.
 const mostRounds = 10
 
+// A Requirement names an object that a plan looks at.
+type Requirement = compose.Requirement
+
 // A Get reads an object of a cluster with the rights of a user. It returns nil when there is none, or no such kind.
-type Get func(ctx context.Context, of compose.Requirement) (map[string]any, error)
+type Get func(ctx context.Context, of Requirement) (map[string]any, error)
 
 // Surroundings of a manifest.
 type Surroundings struct {
@@ -249,8 +251,9 @@ func (k *look) find(ctx context.Context, of compose.Requirement) (map[string]any
 
 // Kinds that can be planned, sorted.
 func Kinds(version string) []string {
-	var names []string
-	for gk := range maps.Keys(All(version)) {
+	all := All(version)
+	names := make([]string, 0, len(all))
+	for gk := range all {
 		names = append(names, gk.Kind)
 	}
 	slices.Sort(names)

@@ -292,7 +292,6 @@ func TestPlanOnPage(t *testing.T) {
 	// The person may read VolumeClaims, and there is none.
 	w.Sees("1 would be created\nVolumeClaim orders-db\n")
 	w.SeesNot("would be removed")
-	w.Screenshot("console-plan")
 	if ran := w.Ran(); len(ran) > 0 {
 		t.Errorf("scripts opened dialogs or failed: %q", ran)
 	}

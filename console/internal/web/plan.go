@@ -14,7 +14,6 @@ import (
 
 	"github.com/capstan-dev/capstan/console/internal/draft"
 	"github.com/capstan-dev/capstan/console/internal/kube"
-	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/internal/plan"
 	"github.com/capstan-dev/capstan/internal/steady"
 )
@@ -130,7 +129,7 @@ func (s *Server) planWith(ctx context.Context, c *call, manifest map[string]any)
 }
 
 // lookAt an object for a plan, with the rights of the user.
-func (c *call) lookAt(ctx context.Context, of compose.Requirement) (map[string]any, error) {
+func (c *call) lookAt(ctx context.Context, of plan.Requirement) (map[string]any, error) {
 	resource := kube.ResourceOf(of.Kind.GroupVersion().String(), of.Kind.Kind)
 	if resource.Empty() {
 		return nil, nil //nolint:nilnil // No kind has such a name.

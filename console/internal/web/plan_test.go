@@ -145,8 +145,8 @@ func TestPlan(t *testing.T) {
 			}
 			values.Set("do", "plan")
 			values.Set("part", "yes")
-			rsp, err := r.client.PostForm(r.address+tc.path, values)
-			code, part := r.read(rsp, err) //nolint:bodyclose // read closes it.
+			rsp, err := r.client.PostForm(r.address+tc.path, values) //nolint:bodyclose // read closes it.
+			code, part := r.read(rsp, err)
 			if code != http.StatusOK || rsp.Header.Get("X-Part") != "plan" || strings.Contains(part, "<body") {
 				t.Errorf("%s want a part of a page, got %d %v\n%s", tc.reason, code, rsp.Header, part)
 			}
