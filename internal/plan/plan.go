@@ -145,7 +145,7 @@ func (k *look) before(ctx context.Context, was *steady.World, unread []string, p
 	}
 	if len(in.Taken) > 0 {
 		slices.Sort(in.Taken)
-		k.note("You may not read " + strings.Join(in.Taken, ", ") + ": the plan takes it to be as the planner makes it.")
+		k.note("You may not read " + strings.Join(in.Taken, ", ") + ": each is taken to be as the planner makes it.")
 	}
 	for _, o := range in.Unread {
 		k.note(notThere(o))

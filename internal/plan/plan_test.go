@@ -86,12 +86,12 @@ func TestOf(t *testing.T) {
 		"Forbidden": {reason: "Without a stand-in, a right that is missing ends the plan.", text: larger, hidden: []string{"RoleBinding"}, fails: "no right"},
 		"StandIn": {
 			reason: "What members need before they come stands in.", text: larger, hidden: []string{"RoleBinding", "Certificate", "Secret"}, standIn: true, want: restarts,
-			says: "RoleBinding orders-members: the plan takes it to be as the planner makes it.",
+			says: "RoleBinding orders-members: each is taken to be as the planner makes it.",
 		},
 		"StandInSame": {reason: "A stand-in is no change.", text: orders, hidden: []string{"RoleBinding", "Certificate", "Credential", "Topology"}, standIn: true, says: "Topology orders"},
 		"StandInAll": {
 			reason: "What stands in for others follows from them.", text: larger, hidden: slices.Sorted(maps.Keys(kinds)), standIn: true, want: restarts,
-			says: "VolumeClaim orders: the plan takes it",
+			says: "VolumeClaim orders: each is taken",
 		},
 		"Settings": {reason: "Settings that cannot be read are the built-in ones.", text: larger, hidden: []string{"EnvironmentConfig"}, want: restarts, says: "You may not read EnvironmentConfig capstan: it is taken as not there."},
 		"XR":       {reason: "The object itself has to be read.", text: orders, hidden: []string{"Database"}, standIn: true, fails: "no right"},

@@ -288,7 +288,7 @@ func TestPlanOnPage(t *testing.T) {
 	w.Set("f-resources.cpu", "2")
 	w.Click("check")
 	w.Until(time.Minute, planned)
-	w.Sees("pods of 2 restart", "StatefulSet orders-db-a, StatefulSet orders-db-b", "spec.resources.cpu: Restart", "the plan takes it to be as the planner makes it.")
+	w.Sees("pods of 2 restart", "StatefulSet orders-db-a, StatefulSet orders-db-b", "spec.resources.cpu: Restart", "each is taken to be as the planner makes it.")
 	// The person may read VolumeClaims, and there is none.
 	w.Sees("1 would be created\nVolumeClaim orders-db\n")
 	w.SeesNot("would be removed")

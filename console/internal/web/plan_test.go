@@ -100,16 +100,16 @@ func TestPlan(t *testing.T) {
 		},
 		"Hidden": {
 			reason: "A composed object that the user may not read stands in, and the plan says so.", path: edit, change: map[string]string{fieldPrefix + "resources.cpu": "2"}, hidden: []string{"RoleBinding"},
-			want: []string{"pods of 2 restart", "In the end it is ready.", "You may not read RoleBinding orders-db-members: the plan takes it to be as the planner makes it."},
+			want: []string{"pods of 2 restart", "In the end it is ready.", "You may not read RoleBinding orders-db-members: each is taken to be as the planner makes it."},
 			not:  []string{"would be created", "would be removed"},
 		},
 		"Refused": {
 			reason: "What the planner refuses has the condition with field, value and remedy.", path: create, change: map[string]string{"yaml": strings.ReplaceAll(plannedOrders, "storage:", "plan: huge, storage:")},
-			want: []string{"The planner does not accept it.", "No object would be created", "In the end it is not ready.", "Accepted (", "spec.plan", "huge"},
+			want: []string{"The planner does not accept it, with what is assumed below.", "No object would be created", "In the end it is not ready.", "Accepted (", "spec.plan", "huge"},
 		},
 		"Hostile": {
 			reason: "A text of the draft stays a text.", path: create, change: map[string]string{"yaml": strings.ReplaceAll(plannedOrders, "storage:", `plan: "<img src=x onerror=alert(2)>", storage:`)},
-			want: []string{"The planner does not accept it."},
+			want: []string{"The planner does not accept it, with what is assumed below."},
 		},
 		"Other": {
 			reason: "Only what was checked is planned.", path: create, change: map[string]string{"yaml": plannedOrders}, sent: map[string]string{"checked": "other"},
