@@ -87,7 +87,7 @@ func (c *command) run(ctx context.Context, log *slog.Logger) error {
 	server := &http.Server{
 		Addr: c.Listen,
 		Handler: web.New(ctx, web.Options{
-			URL: address, Kube: kube.NewServer(config), Sessions: sessions, OIDC: provider, Paste: c.Paste || provider == nil, Streams: c.Streams, Log: log,
+			URL: address, Kube: kube.NewServer(config), Sessions: sessions, OIDC: provider, Paste: c.Paste || provider == nil, Streams: c.Streams, Log: log, Version: version,
 		}),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,

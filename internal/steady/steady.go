@@ -108,6 +108,9 @@ func Run(ctx context.Context, w World, before map[string]map[string]any, pass Pa
 		}
 	}
 	for range mostPasses {
+		if err := ctx.Err(); err != nil {
+			return r, fmt.Errorf("it did not come to an end in time: %w", err)
+		}
 		a, err := pass(ctx, w)
 		if err != nil {
 			return r, err
@@ -117,7 +120,7 @@ func Run(ctx context.Context, w World, before map[string]map[string]any, pass Pa
 		changed := !st.empty() || !same(a.Status, w.XR["status"])
 		desired = a.Objects
 		w.XR = with(w.XR, a.Status, a.Objects)
-		if react(&w, generations) {
+		if react(&w, generations, func(string) bool { return true }) {
 			changed = true
 		}
 		if !st.empty() {
@@ -166,19 +169,12 @@ func apply(w *World, before, desired map[string]map[string]any) Stage {
 		want, live := desired[name], w.Objects[name]
 		switch {
 		case live == nil:
-			o, _ := copied(want).(map[string]any)
-			meta := child(o, "metadata")
-			meta["generation"], meta["creationTimestamp"], meta["uid"] = 1.0, w.Now.UTC().Format(time.RFC3339), "planned-"+name
-			next[name] = o
-			st.Created = append(st.Created, title(o))
+			next[name] = added(name, want, w.Now)
+			st.Created = append(st.Created, title(want))
 		case before[name] != nil && same(want, before[name]), before[name] == nil && within(want, live):
 			next[name] = live
 		default:
-			o, _ := merged(live, before[name], want).(map[string]any)
-			child(o, "metadata")["generation"] = number(at(live, "metadata", "generation"))
-			if !same(o["spec"], live["spec"]) {
-				child(o, "metadata")["generation"] = number(at(live, "metadata", "generation")) + 1
-			}
+			o := updated(live, before[name], want)
 			next[name] = o
 			if runs(o) && !same(at(before[name], "spec", "template"), at(want, "spec", "template")) {
 				st.Restarted = append(st.Restarted, title(o))
@@ -197,6 +193,66 @@ func apply(w *World, before, desired map[string]map[string]any) Stage {
 	}
 	w.Objects = next
 	return st
+}
+
+// added object, as the API server has it.
+func added(name string, want map[string]any, now time.Time) map[string]any {
+	o, _ := copied(want).(map[string]any)
+	meta := child(o, "metadata")
+	meta["generation"], meta["creationTimestamp"], meta["uid"] = 1.0, now.UTC().Format(time.RFC3339), "planned-"+name
+	return o
+}
+
+// updated object, with the generation that follows from another spec.
+func updated(live, before, want map[string]any) map[string]any {
+	o, _ := merged(live, before, want).(map[string]any)
+	child(o, "metadata")["generation"] = number(at(live, "metadata", "generation"))
+	if !same(o["spec"], live["spec"]) {
+		child(o, "metadata")["generation"] = number(at(live, "metadata", "generation")) + 1
+	}
+	return o
+}
+
+// StandIns are for objects that exist and cannot be read.
+type StandIns struct {
+	// Unread objects without a stand-in, and the Taken ones with one, each as Kind name.
+	Unread, Taken []string
+
+	// made are the resources that stand in, as they were desired last.
+	made map[string]map[string]any
+}
+
+// Put into a world what is desired and cannot be read: each is as it is desired, and ready as the table says. It reports whether the world is
+// another one than before.
+func (s *StandIns) Put(w *World, desired map[string]map[string]any) bool {
+	w.Objects = maps.Clone(w.Objects)
+	changed := false
+	generations := map[string]float64{}
+	for name := range s.made {
+		generations[name] = number(at(w.Objects[name], "metadata", "generation"))
+	}
+	next := map[string]map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		want, live := desired[name], w.Objects[name]
+		i := slices.Index(s.Unread, title(want))
+		switch {
+		case s.made[name] != nil:
+			if !same(want, s.made[name]) {
+				w.Objects[name] = updated(live, s.made[name], want)
+				changed = true
+			}
+		case live == nil && i >= 0:
+			w.Objects[name] = added(name, want, w.Now)
+			s.Taken = append(s.Taken, s.Unread[i])
+			s.Unread = slices.Delete(s.Unread, i, i+1)
+			changed = true
+		default:
+			continue
+		}
+		next[name] = want
+	}
+	s.made = next
+	return react(w, generations, func(name string) bool { return next[name] != nil }) || changed
 }
 
 // runs reports whether an object has pods by a template, which start again when it changes.

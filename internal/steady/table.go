@@ -51,15 +51,15 @@ var table = map[string]ready{
 }
 
 // react to what is composed, and report whether anything is another than before. The generations are what the status of each object
-// is about.
-func react(w *World, generations map[string]float64) bool {
+// is about. Only some resources may react.
+func react(w *World, generations map[string]float64, may func(resource string) bool) bool {
 	changed := false
 	for _, others := range []bool{false, true} {
 		for _, name := range slices.Sorted(maps.Keys(w.Objects)) {
 			o := w.Objects[name]
 			k, known := table[fmt.Sprint(o["kind"])]
 			generation := number(at(o, "metadata", "generation"))
-			if !known || k.others != others || !others && generations[name] == generation {
+			if !known || !may(name) || k.others != others || !others && generations[name] == generation {
 				continue
 			}
 			generations[name] = generation

@@ -34,6 +34,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/console/internal/kube"
 	"github.com/capstan-dev/capstan/console/internal/session"
+	"github.com/capstan-dev/capstan/internal/plan"
 	"github.com/capstan-dev/capstan/test/browser"
 	"github.com/capstan-dev/capstan/test/outside"
 )
@@ -67,7 +68,7 @@ func newWorld(t *testing.T) world {
 	server := httptest.NewUnstartedServer(nil)
 	address, _ := url.Parse("http://" + server.Listener.Addr().String())
 	server.Config.Handler = New(ctx, Options{
-		URL: address, Kube: kube.NewServer(config), Sessions: sessions, Paste: true, Streams: 10, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		URL: address, Kube: kube.NewServer(config), Sessions: sessions, Paste: true, Streams: 10, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "v0.0.0",
 	})
 	server.Start()
 	t.Cleanup(func() {
@@ -242,6 +243,55 @@ func TestPages(t *testing.T) {
 	w.Open("/n/shop")
 	w.Sees("You may not list databases.capstan.dev in namespace shop")
 	w.SeesNot("orders-db")
+	if ran := w.Ran(); len(ran) > 0 {
+		t.Errorf("scripts opened dialogs or failed: %q", ran)
+	}
+}
+
+// TestPlanOnPage: the page of a draft that was checked gets its plan, with what this user may read, and without a load.
+func TestPlanOnPage(t *testing.T) {
+	w := newWorld(t)
+	w.logIn(w.person("shop"))
+	const planned = "document.getElementById('plan-state').textContent === 'The plan is ready.'"
+	w.Open("/n/shop/databases/new")
+	w.Fill("f-name", "orders-db")
+	w.Choose("f-engine", "postgres")
+	w.Fill("f-version", "17")
+	w.Fill("f-replicas", "2")
+	w.Fill("f-storage", "50Gi")
+	w.Click("check")
+	w.Sees("The API server accepts it", "What it would become")
+	w.Until(time.Minute, planned)
+	w.Sees("would be created", "StatefulSet orders-db-a", "In the end it is ready.", "You may not read EnvironmentConfig capstan: it is taken as not there.")
+	w.SeesNot("Show the plan", "would be removed")
+	w.Click("apply")
+	w.Sees("Database orders-db", "It is created")
+
+	// Crossplane has composed it. The person may read none of that, which stands in.
+	databases := w.admin.Resource(v1alpha1.GroupVersion.WithResource("databases")).Namespace("shop")
+	got, err := databases.Get(t.Context(), "orders-db", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := plan.Surroundings{Version: "v0.0.0", Now: time.Now()}.Of(t.Context(), got.DeepCopy().Object)
+	if err != nil || !end.Ready {
+		t.Fatalf("the Database should run: %v, %v", end.Waits, err)
+	}
+	refs, _, _ := unstructured.NestedSlice(end.End.XR, "spec", "crossplane", "resourceRefs")
+	if err := unstructured.SetNestedSlice(got.Object, refs, "spec", "crossplane", "resourceRefs"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := databases.Update(t.Context(), got, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.Open("/n/shop/databases/o/orders-db/edit")
+	w.Set("f-resources.cpu", "2")
+	w.Click("check")
+	w.Until(time.Minute, planned)
+	w.Sees("pods of 2 restart", "StatefulSet orders-db-a, StatefulSet orders-db-b", "spec.resources.cpu: Restart", "each is taken to be as the planner makes it.")
+	// The person may read VolumeClaims, and there is none.
+	w.Sees("1 would be created\nVolumeClaim orders-db\n")
+	w.SeesNot("would be removed")
 	if ran := w.Ran(); len(ran) > 0 {
 		t.Errorf("scripts opened dialogs or failed: %q", ran)
 	}

@@ -35,6 +35,8 @@ type editPage struct {
 	// Checked is the sum of the draft that the API server accepted.
 	Checked string
 	Diff    []draft.Line
+	// Plan of the draft that was checked. Pages with a script get it after the page.
+	Plan *foreseen
 	// Theirs and Mine are the changes since Base after a conflict, and Conflicts the fields that both have.
 	Theirs, Mine []draft.Line
 	Conflicts    []string
@@ -164,7 +166,7 @@ func (c *call) parseSubmission() (submission, error) {
 	return sub, draft.Expect(u, c.kind.GroupVersion().String(), c.kind.Name, c.namespace, c.name) //nolint:wrapcheck // It is for people already.
 }
 
-// submit a draft: check it, download it, or apply it.
+// submit a draft: check it, plan it, download it, or apply it.
 func (s *Server) submit(c *call) error {
 	if c.kind.Form == nil {
 		return errNotFound
@@ -258,6 +260,20 @@ func (s *Server) check(c *call, sub submission) error {
 		before = draft.Text(sub.base)
 	}
 	page.Diff = draft.Diff(before, draft.Text(draft.Clean(got)))
+	if c.r.PostFormValue("do") != "plan" {
+		return s.render(c, http.StatusOK, "edit", page)
+	}
+	part := c.r.PostFormValue("part") != ""
+	if part && c.r.PostFormValue("checked") != page.Checked {
+		page.Plan = &foreseen{Problem: errPlanOther}
+	} else if page.Plan, err = s.plan(c, got); err != nil {
+		return err
+	}
+	if part {
+		c.w.Header().Set("X-Part", "plan")
+
+		return s.render(c, http.StatusOK, "plan", page.Plan)
+	}
 
 	return s.render(c, http.StatusOK, "edit", page)
 }

@@ -45,6 +45,9 @@ type Options struct {
 	// Log of what failed. It has no tokens and nothing that a user typed.
 	Log *slog.Logger
 
+	// Version of the release, whose planners are in this program.
+	Version string
+
 	// Now is the time. Default: time.Now.
 	Now func() time.Time
 }
@@ -54,6 +57,7 @@ type Server struct {
 	Options
 
 	streams *streams
+	plans   *plans
 	// over ends when the program does, and with it all streams.
 	over context.Context //nolint:containedctx // Shutdown does not end requests that last.
 }
@@ -63,7 +67,7 @@ func New(ctx context.Context, o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{Options: o, streams: &streams{most: o.Streams, of: map[string]int{}}, over: ctx}
+	s := &Server{Options: o, streams: &streams{most: o.Streams, of: map[string]int{}}, plans: newPlans(), over: ctx}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /static/{sum}/{name}", pages.Static)
 	mux.Handle("GET /login", s.page(s.login))

@@ -120,6 +120,9 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if o, ok := f.objects[r.URL.Path]; ok {
+			if r.Method == http.MethodPatch {
+				o = patched(o, body)
+			}
 			_ = json.NewEncoder(w).Encode(o) //nolint:errchkjson // A test answers.
 
 			return
@@ -129,13 +132,41 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 			return
 		}
-		if !strings.Contains(r.URL.Path, "/databases/") {
+		if !oneObject.MatchString(r.URL.Path) {
 			_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{}}) //nolint:errchkjson // A test answers.
 
 			return
 		}
 		refuse(status(404, metav1.StatusReasonNotFound, "not found"))
 	}
+}
+
+// oneObject has a path that ends with its name.
+var oneObject = regexp.MustCompile(`/namespaces/[^/]+/[^/]+/[^/]+$|/environmentconfigs/[^/]+$`)
+
+// patched object, by a JSON merge patch.
+func patched(o any, patch []byte) any {
+	data, _ := json.Marshal(o) //nolint:errchkjson // A test answers.
+	var object, change map[string]any
+	_, _ = json.Unmarshal(data, &object), json.Unmarshal(patch, &change)
+	var merge func(into, from map[string]any)
+	merge = func(into, from map[string]any) {
+		for name, v := range from {
+			a, isMap := into[name].(map[string]any)
+			b, both := v.(map[string]any)
+			switch {
+			case isMap && both:
+				merge(a, b)
+			case v == nil:
+				delete(into, name)
+			default:
+				into[name] = v
+			}
+		}
+	}
+	merge(object, change)
+
+	return object
 }
 
 // A rig is a console with such an API server, and a browser without scripts.

@@ -45,6 +45,35 @@ if (form) {
   if (forget) forget.addEventListener('click', () => { sessionStorage.removeItem(here); location.reload(); });
 }
 
+// The plan of a draft that was checked comes after the page, because it takes a moment. The button stays until it is there.
+const plan = document.querySelector('[data-plan]');
+if (plan && form) {
+  const state = document.getElementById('plan-state');
+  const button = plan.querySelector('button');
+  const show = async () => {
+    const sent = new URLSearchParams(new FormData(form));
+    sent.set('do', 'plan');
+    sent.set('part', 'yes');
+    state.textContent = 'The plan is being made.';
+    button.disabled = true;
+    try {
+      const rsp = await fetch(location.pathname, { method: 'POST', body: sent });
+      const text = await rsp.text();
+      if (rsp.headers.has('X-Part')) {
+        plan.innerHTML = text;
+        state.textContent = 'The plan is ready.';
+        return;
+      }
+      state.textContent = rsp.status === 401 ? 'There is no plan: log in again.' : 'There is no plan: check the draft again.';
+    } catch {
+      state.textContent = 'There is no plan: the console cannot be reached.';
+    }
+    button.disabled = false;
+  };
+  button.addEventListener('click', (event) => { event.preventDefault(); show(); });
+  show();
+}
+
 // The slider of a restore writes a time, which can be typed as well.
 const slider = document.querySelector('input[data-for]');
 if (slider) {
