@@ -249,7 +249,8 @@ func TestForeseen(t *testing.T) {
 			"a look at its end ends a bake", ledger(v1alpha1.RolloutPromoting, func(l *Ledger) {
 				l.Slot, l.Revision, l.Previous, l.Weight, l.Evidence = names.SlotB, candidate, live, 100, 5
 			}), func(f *Facts) { f.Selects = names.SlotB },
-			v1alpha1.RolloutBaking, "all clients reach revision 2222222222, and revision 1111111111 stays so that they can go back", time.Time{},
+			v1alpha1.RolloutBaking, "all clients reach revision 2222222222, and revision 1111111111 stays so that they can go back",
+			time.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
