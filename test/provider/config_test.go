@@ -130,6 +130,15 @@ func TestConfigInUse(t *testing.T) {
 
 		return ""
 	})
+	for _, mg := range []client.Object{mine, ours} {
+		b.eventually(30*time.Second, "the resources going", func() string {
+			if err := b.Get(t.Context(), client.ObjectKeyFromObject(mg), mg); !kerrors.IsNotFound(err) {
+				return "one is still there"
+			}
+
+			return ""
+		})
+	}
 
 	// The garbage collector, which does not run here, deletes usages with their resources.
 	usages := &v1alpha1.ProviderConfigUsageList{}
