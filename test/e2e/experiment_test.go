@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -115,12 +113,11 @@ func TestExperiment(t *testing.T) {
 	eventually(t, "the result is reported", algorithmCondition(ns, "reco", v1alpha1.TypeExperimentDecided, corev1.ConditionTrue, v1alpha1.ReasonArmBBetter))
 
 	gone := func(ctx context.Context) error {
-		d, err := get(ctx, &appsv1.Deployment{}, ns, "reco-b")
-		if apierrors.IsNotFound(err) {
-			return rollout(ns, "reco", v1alpha1.RolloutStable, "")(ctx)
+		if err := idle(ctx, ns, "reco-b"); err != nil {
+			return err
 		}
 
-		return fmt.Errorf("there are %d replicas of arm B, %w", d.Status.Replicas, err)
+		return rollout(ns, "reco", v1alpha1.RolloutStable, "")(ctx)
 	}
 	within(t, 2*timeout, "arm B is gone", gone)
 	a, err := get(t.Context(), &v1alpha1.Algorithm{}, ns, "reco")
