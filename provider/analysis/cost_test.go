@@ -725,6 +725,19 @@ func TestBreakerStaysClosed(t *testing.T) {
 	}
 }
 
+// TestManyReplicas become ready two seconds apart, and Crossplane listens all the time.
+func TestManyReplicas(t *testing.T) {
+	const spec = "{image: %s, replicas: 24, " + routedTo + ", lifecycle: {}}"
+	c := newCluster(t, fmt.Sprintf(spec, "registry.example.org/x:1"), provided...)
+	c.takes = 200 * time.Millisecond
+	c.edit(fmt.Sprintf(spec, "registry.example.org/x:2"))
+	c.run(2*time.Hour, "Stable")
+	t.Logf("%d writes in %d passes, at least %.0f tokens left", c.writes, c.passes, c.breaker.least)
+	if c.breaker.least < 0 {
+		t.Error("Crossplane's breaker opens")
+	}
+}
+
 // TestExperimentCost has a person write an Experiment in three tries, and counts what that costs. Both kinds look at each other, and
 // each change of one takes tokens of the other's breaker.
 func TestExperimentCost(t *testing.T) {
