@@ -54,6 +54,7 @@ type CanaryParameters struct {
 	// DecidesAt is when passes can decide: at the end of a share's time, or of the bake, which has no baseline. A pass before
 	// then changes no decision. The first query of the bake from then on is reported. Default: at any time.
 	//
+	// +kubebuilder:example="2026-11-26T12:30:00Z"
 	// +optional
 	DecidesAt *metav1.Time `json:"decidesAt,omitempty"`
 
