@@ -18,6 +18,8 @@ import (
 const (
 	// mostFailed revisions are remembered, each with mostRunes of its message.
 	mostFailed, mostRunes = 10, 240
+	// mostOfLast is how much is kept of the last decision, which has the numbers of all checks.
+	mostOfLast = 800
 
 	// mostExperimented ids are remembered.
 	mostExperimented = 20
@@ -367,9 +369,12 @@ func (l Ledger) withoutRollout() Ledger {
 }
 
 // clipped message, for what is kept on objects.
-func clipped(message string) string {
-	if runes := []rune(message); len(runes) > mostRunes {
-		return string(runes[:mostRunes-1]) + "…"
+func clipped(message string) string { return clippedAt(message, mostRunes) }
+
+// clippedAt so many characters.
+func clippedAt(message string, most int) string {
+	if runes := []rune(message); len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
 	return message
 }

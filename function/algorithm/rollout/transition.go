@@ -81,7 +81,7 @@ func apply(l Ledger, t transition, now time.Time) Ledger {
 		l.Epoch++
 		l.Phase, l.Held, l.Reason, l.Entered = t.to, t.held, t.reason, now
 		l.Last = &v1alpha1.RolloutDecision{
-			Epoch: l.Epoch, From: from, To: t.to, Reason: string(t.reason), Message: clipped(t.message), At: metav1.NewTime(now),
+			Epoch: l.Epoch, From: from, To: t.to, Reason: string(t.reason), Message: clippedAt(t.message, mostOfLast), At: metav1.NewTime(now),
 		}
 	}
 	if t.change != nil {
