@@ -106,8 +106,9 @@ func bakingWithoutMetrics(f Facts, l Ledger) (transition, bool) {
 // wakes up a pass, so that no report is needed before. A person who promotes it does not wait for it.
 func baked(f Facts, l Ledger) (transition, bool) {
 	over, wake := f.due(l.Began, f.Lifecycle.Bake.Duration)
-	awaited := f.Evidence.Asked && f.Lifecycle.Bake.Duration > 0 && !f.promotes(l.Candidate)
-	if over && (!awaited || !f.Evidence.LookedAt.Before(l.Began.Add(f.Lifecycle.Bake.Duration))) {
+	awaited := f.Evidence.Asked && f.Lifecycle.Bake.Duration > 0 && !f.promotes(l.Candidate) &&
+		f.Evidence.LookedAt.Before(l.Began.Add(f.Lifecycle.Bake.Duration))
+	if over && !awaited {
 		return finish(v1alpha1.ReasonBaked, fmt.Sprintf("revision %s has baked: revision %s ends", l.Candidate, l.Previous)), true
 	}
 	t := stay(bakes(l))

@@ -223,6 +223,20 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestBakeSeenEarly: the provider's clock is ahead, so that its look at the end comes before the end. The bake ends on time.
+func TestBakeSeenEarly(t *testing.T) {
+	f := facts()
+	l := ledger(v1alpha1.RolloutBaking, func(l *Ledger) {
+		l.Slot, l.Revision, l.Previous, l.Weight, l.Evidence = names.SlotB, candidate, live, 100, 5
+		l.Began = now.Add(time.Second - f.Lifecycle.Bake.Duration)
+	})
+	end := now.Add(time.Second)
+	f.Evidence, f.Ledger = Evidence{Asked: true, LookedAt: end, LooksUntil: now.Add(time.Hour)}, l
+	if o := advance(f, l); o.Moved || !o.wake.Equal(end) {
+		t.Errorf("want a pass at %s, got %s in phase %s", end, o.wake, o.Ledger.Standing())
+	}
+}
+
 // TestForeseen: the pass of a transition reports what the next one would, so that no status changes with that one alone.
 func TestForeseen(t *testing.T) {
 	for name, tc := range map[string]struct {
