@@ -95,8 +95,8 @@ const (
 	// ReasonRollbackLoop: three revisions were rolled back within an hour. Find the cause; the next one starts an hour
 	// after the first of them.
 	ReasonRollbackLoop xpv2.ConditionReason = "RollbackLoop"
-	// ReasonStandbyStarting: requests go back to the revision before, once it has as many replicas that serve as
-	// the present one. Wait, or set spec.rollout.abort to the revision to go back to those that there are.
+	// ReasonStandbyStarting: requests go back to the revision before, once as many of its replicas serve as they need.
+	// Wait, or set spec.rollout.abort to the revision to go back to those that there are.
 	ReasonStandbyStarting xpv2.ConditionReason = "StandbyStarting"
 	// ReasonStateLost: the state of the rollout is lost. Set spec.rollout.promote or abort to the revision.
 	ReasonStateLost xpv2.ConditionReason = "StateLost"

@@ -78,7 +78,7 @@ type trial struct {
 	// failed revisions and how often they were tried.
 	failed map[string]v1alpha1.FailedRevision
 
-	// exposed is the share of callers that could reach each revision when it was looked at last.
+	// exposed is the share of callers that could reach each revision, by the way they come, when it was looked at last.
 	exposed map[string]float64
 
 	// ran are the ids of experiments that have ended, as the ledger remembered them last.
@@ -91,6 +91,9 @@ type trial struct {
 	// 0 for all of them.
 	load float64
 	slow map[string]int64
+
+	// seen is the load that the autoscalers knew last: while replicas start, what it has risen by since is not known.
+	seen float64
 
 	// amnesia is whether what was remembered of the rollout under way was lost.
 	amnesia bool
@@ -408,7 +411,10 @@ func (tr *trial) holdsAlways(p *compose.Plan) {
 	if earliest := before.Entered.Add(-time.Hour); back.request.Now.Before(earliest) {
 		back.request.Now = earliest
 	}
-	if then, ok := tr.decided(back.plan()); ok && then.Epoch != before.Epoch && back.request.Now.Before(tr.request.Now) {
+	then, ok := tr.decided(back.plan())
+	// At that time the latest look was not old yet.
+	fresh := then.Reason == v1alpha1.ReasonResumed && tr.canary != nil && tr.canary.LookedAt.After(before.Entered)
+	if ok && !fresh && then.Epoch != before.Epoch && back.request.Now.Before(tr.request.Now) {
 		tr.failf("I7", "a clock that goes backwards makes a transition from %s %s to %s %s", before.Phase, before.Reason, then.Phase, then.Reason)
 	}
 }
@@ -507,9 +513,9 @@ func (tr *trial) holdsSilence(p *compose.Plan) {
 		return
 	}
 
-	// That its time has begun again does not mean that anybody looks again.
+	// That its time has begun again does not mean that anybody looks again. Of a clock that was further off than an hour it is not known.
 	unheard := tr.canary == nil || tr.canary.Epoch != before.Evidence || !tr.canary.LookedAt.After(before.Entered)
-	if held && after.Reason == v1alpha1.ReasonResumed && unheard {
+	if held && after.Reason == v1alpha1.ReasonResumed && unheard && tr.wish.promote != before.Candidate && before.Entered.Sub(tr.request.Now) <= time.Hour {
 		tr.failf("I6", "nobody has looked since %s, and it resumes", before.Entered)
 	}
 	if held {
@@ -541,7 +547,9 @@ func (tr *trial) holdsClock(p *compose.Plan) {
 	// Replicas that are to take callers back start because of a fault or somebody, too.
 	taken := after.Phase == v1alpha1.RolloutRollingBack || after.Phase == v1alpha1.RolloutDraining ||
 		after.Reason == v1alpha1.ReasonNotServing || after.Reason == v1alpha1.ReasonComparing || after.Reason == v1alpha1.ReasonStandbyStarting
-	if ahead < time.Hour && after.Epoch > before.Epoch && !taken {
+	// A pass whose ledger was lost may have asked for evidence already: its epoch is not given again.
+	remembered := max(before.Epoch, observed.NewAnalysis(tr.request.Observed[names.Analysis]).Epoch())
+	if ahead < time.Hour && after.Epoch > remembered && !taken {
 		tr.failf("I7", "the clock is %s behind, and it goes from %s to %s for %s", ahead, before.Phase, after.Phase, after.Reason)
 	}
 	for what, at := range map[string]time.Time{"entered": after.Entered, "began": after.Began, "in trouble": after.TroubleAt} {
@@ -613,6 +621,10 @@ func (tr *trial) holdsReason(before, after rollout.Ledger) {
 		if rolloutTarget(tr.tb, tr.world) == before.Candidate && before.Experiment == nil {
 			why = "the spec asks for it"
 		}
+	case v1alpha1.ReasonStateLost:
+		if tr.runs[slot] == before.Candidate {
+			why = "it runs there"
+		}
 	default:
 		if tr.mode[slot] == podsReady && tr.ready[slot] > 0 {
 			why = "its pods serve"
@@ -630,7 +642,9 @@ func (tr *trial) holdsReason(before, after rollout.Ledger) {
 		}
 		return
 	}
-	blamed := after.Reason != v1alpha1.ReasonReverted && after.Reason != v1alpha1.ReasonMirrorNotOffered && after.Reason != v1alpha1.ReasonSuperseded
+	blamed := !slices.Contains([]xpv2.ConditionReason{
+		v1alpha1.ReasonReverted, v1alpha1.ReasonMirrorNotOffered, v1alpha1.ReasonSuperseded, v1alpha1.ReasonStateLost,
+	}, after.Reason)
 	if i := slices.IndexFunc(after.Failed, func(f v1alpha1.FailedRevision) bool { return f.Revision == before.Candidate }); blamed && i < 0 {
 		tr.failf("I3", "%s is rolled back for %s and is not among the failed", before.Candidate, after.Reason)
 	}
@@ -730,7 +744,7 @@ func (tr *trial) write(p *compose.Plan, writes func(resource string) bool, statu
 		}
 		next[resource], tr.applied[resource] = applied[resource], text
 	}
-	borne, kept := tr.borne(), tr.kept()
+	borne, kept := tr.borne(tr.load), tr.kept()
 	before, _ := tr.memory()
 	tr.request.Observed = next
 	tr.holdsCapacity(before, borne)
@@ -747,14 +761,14 @@ func (tr *trial) write(p *compose.Plan, writes func(resource string) bool, statu
 // slack of what replicas bear: an autoscaler changes nothing for a tenth, and what it reports is rounded.
 const slack = 1.15
 
-// borne tells of each way that requests come by whether the replicas that they reach can bear them.
-func (tr *trial) borne() map[string]bool {
+// borne tells of each way that requests come by whether the replicas that they reach can bear a load.
+func (tr *trial) borne(load float64) map[string]bool {
 	byService, byRoute := tr.reached()
 	out := map[string]bool{}
 	for way, shares := range map[string]map[string]float64{"Service": byService, "route": byRoute} {
 		for slot, share := range shares {
 			if bears, reached := out[way]; share > 0 {
-				out[way] = (bears || !reached) && slack*float64(tr.ready[slot]) >= tr.load*share/100
+				out[way] = (bears || !reached) && slack*float64(tr.ready[slot]) >= load*share/100
 			}
 		}
 	}
@@ -772,17 +786,40 @@ func (tr *trial) holdsCapacity(was rollout.Ledger, before map[string]bool) {
 	// Who aborts what bakes goes back to fewer replicas after a while, rather than to none.
 	aborted := was.Standing() == v1alpha1.RolloutBaking && was.Candidate == tr.wish.abort
 	// An exchange of replicas has a fixed number of them, also if the spec gets an autoscaler meanwhile: I13 is about that.
-	if tr.amnesia || aborted || !tr.wish.scaled || tr.wish.bare || tr.wish.invalid || was.Capacity == v1alpha1.CapacityBorrow {
+	// Where live replicas cannot start, the candidate gets all requests with as many as served them at its last share.
+	short := was.Standing() == v1alpha1.RolloutStepping && l.Standing() == v1alpha1.RolloutPromoting && tr.mode[was.Slot] != podsReady
+	// What the live revision cannot grow for in two minutes, or before the deadline, goes back all the same.
+	late := was.Phase == v1alpha1.RolloutHolding && was.Reason == v1alpha1.ReasonStandbyStarting && tr.request.Now.Sub(was.Entered) >= 2*time.Minute
+	if tr.amnesia || aborted || short || late || !tr.wish.scaled || tr.wish.bare || tr.wish.invalid || was.Capacity == v1alpha1.CapacityBorrow {
 		return
 	}
-	after := tr.borne()
+	load := min(tr.load, tr.seen)
+	if faults := []xpv2.ConditionReason{
+		v1alpha1.ReasonMetricFailed, v1alpha1.ReasonGuardrailViolated, v1alpha1.ReasonDrifted, v1alpha1.ReasonCrashLooping, v1alpha1.ReasonAborted,
+	}; was.Shared() && l.Phase == v1alpha1.RolloutRollingBack && slices.Contains(faults, l.Reason) {
+		// A candidate that fails loses its share at once, to as many replicas as served all requests before. What the load has risen
+		// by since starts in the same pass.
+		load = min(load, tr.borneBy(was, was.Slot))
+	} else if back := l.Phase == v1alpha1.RolloutRollingBack || l.Reason == v1alpha1.ReasonComparing; back && was.Standing() == v1alpha1.RolloutPromoting {
+		// The revision before has just served all of them.
+		load = min(load, tr.borneBy(was, names.Other(was.Slot)))
+	}
+	after := tr.borne(load)
 	byService, byRoute := tr.reached()
 	for _, way := range []string{"Service", "route"} {
 		if bears, reached := after[way]; before[way] && reached && !bears {
 			tr.failf("I10", "requests that need %.1f replicas go by the %s to %v of the Service and %v of the route, where %v serve: %s %s",
-				tr.load, way, byService, byRoute, tr.ready, l.Phase, l.Reason)
+				load, way, byService, byRoute, tr.ready, l.Phase, l.Reason)
 		}
 	}
+}
+
+// borneBy the revision in a slot: as many replicas as served all requests before a rollout, as far as nothing happened to them since.
+func (tr *trial) borneBy(l rollout.Ledger, slot string) float64 {
+	if tr.mode[slot] != podsReady || tr.slow[slot] > 0 {
+		return min(float64(l.Base), 1)
+	}
+	return float64(l.Base)
 }
 
 // refuses reports whether the live revision may stop before the candidate starts, so that requests are refused.
@@ -876,6 +913,7 @@ func (tr *trial) autoscale(calm bool) {
 	if tr.request.Observed[names.Route] != nil {
 		shares = byRoute
 	}
+	known := true
 	for _, slot := range names.Slots {
 		scaler, d := tr.scaler(slot), runningIn(tr.request.Observed[names.Deployment(slot)])
 		o := tr.request.Observed[scaler]
@@ -905,6 +943,7 @@ func (tr *trial) autoscale(calm bool) {
 		}
 		least, most := compose.Number(spec, 1, "minReplicas"), compose.Number(spec, 1, "maxReplicas")
 		wanted = min(max(wanted, least), most)
+		known = known && (shares[slot] == 0 || tr.ready[slot] == d.Size && (!managed || wanted == d.Size))
 		if managed {
 			tr.needs(slot, asked, wanted == d.Size && tr.ready[slot] > 0, float64(d.Size)*use/70)
 		}
@@ -912,6 +951,9 @@ func (tr *trial) autoscale(calm bool) {
 			tr.scaleIn(slot, float64(wanted))
 			delete(tr.applied, names.Deployment(slot))
 		}
+	}
+	if known {
+		tr.seen = tr.load
 	}
 }
 
@@ -1021,9 +1063,9 @@ func (tr *trial) holdsCallers() {
 		return
 	}
 	byService, byRoute := tr.reached()
-	for _, share := range []map[string]float64{byService, byRoute} {
+	for way, share := range map[string]map[string]float64{"Service": byService, "route": byRoute} {
 		for slot, w := range share {
-			tr.holdsShare(slot, w)
+			tr.holdsShare(way, slot, w)
 			if d := runningIn(tr.request.Observed[names.Deployment(slot)]); w > 0 && tr.mode[slot] == podsReady && tr.ready[names.Other(slot)] > 0 &&
 				(d.Exists && d.Size == 0 || !d.Exists && tr.ready[slot] > 0) {
 				tr.failf("callers", "%.0f %% of callers are sent to slot %s, whose pods were ended", w, slot)
@@ -1034,7 +1076,7 @@ func (tr *trial) holdsCallers() {
 
 // holdsShare of callers that the pods of a slot can be reached by: it does not rise above what their revision has a right to,
 // while nothing happens to other pods.
-func (tr *trial) holdsShare(slot string, w float64) {
+func (tr *trial) holdsShare(way, slot string, w float64) {
 	tr.tb.Helper()
 	revision := tr.runs[slot]
 	if revision == "" || tr.ready[slot] == 0 {
@@ -1043,14 +1085,19 @@ func (tr *trial) holdsShare(slot string, w float64) {
 	l, _ := tr.memory()
 	well := tr.mode[names.SlotA] == podsReady && tr.mode[names.SlotB] == podsReady
 	least := tr.request.Observed[names.Route] == nil && tr.ready[slot] == 1
+	r := float64(tr.right(revision, l))
+	if l.Standing() == v1alpha1.RolloutStepping && l.Candidate == revision {
+		// What it was given it may keep, although another number of replicas would begin with less.
+		r = max(r, float64(l.Weight))
+	}
 	if l.Capacity == v1alpha1.CapacityBorrow {
 		// Clients of the Service share out by whole replicas.
-		w -= 100 / float64(max(tr.ready[names.SlotA]+tr.ready[names.SlotB], 1))
+		r += 100 / float64(max(tr.ready[names.SlotA]+tr.ready[names.SlotB], 1))
 	}
-	if r := tr.right(revision, l); well && !tr.wish.invalid && !least && w > tr.exposed[revision] && w > float64(r) {
-		tr.failf("I2", "%.0f %% of callers can reach %s in slot %s, which has a right to %d %%", w, revision, slot, r)
+	if well && !tr.wish.invalid && !least && w > tr.exposed[way+revision] && w > r {
+		tr.failf("I2", "%.0f %% of callers can reach %s in slot %s by the %s, which has a right to %.0f %%", w, revision, slot, way, r)
 	}
-	tr.exposed[revision] = w
+	tr.exposed[way+revision] = w
 }
 
 // look at Prometheus, as the provider does.
@@ -1132,6 +1179,8 @@ func (tr *trial) kubernetes() {
 		n := float64(tr.ready[slot])
 		tr.runIn(slot, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = n, n })
 	}
+	// Replicas that become ready, as an earlier pass wanted, take their share now.
+	tr.holdsCallers()
 }
 
 // gate does what a Gateway controller does.
@@ -1313,6 +1362,10 @@ var happenings = []struct {
 			slot := []string{names.SlotA, names.SlotB}[n%2]
 			delete(tr.request.Observed, names.Deployment(slot))
 			tr.ready[slot], tr.runs[slot] = 0, ""
+			// The other replicas of a Service get what they had.
+			if byService, _ := tr.reached(); tr.request.Observed[names.Route] == nil {
+				tr.exposed["Service"+tr.runs[names.Other(slot)]] = byService[names.Other(slot)]
+			}
 		}
 	}},
 	{"restored", func(tr *trial, n int) {
@@ -1433,6 +1486,8 @@ func (tr *trial) mended(image string) {
 	tr.mode, tr.slow = map[string]int{}, map[string]int64{}
 	// Without a Gateway a quarter takes three replicas beside the one of the candidate.
 	tr.load = 8
+	// No plan can know a load that no autoscaler has seen.
+	tr.autoscale(false)
 	tr.gateway = gatewayAccepts
 	tr.asks()
 }
@@ -1567,6 +1622,30 @@ func TestRolloutHistories(t *testing.T) {
 		"AutoscalerInExchange": "c0177a240e0f3514b30d900e770013284c0fb801d90d9003db020c12e5272702ad16e4292412ef105503c80dc023d208fc00270e6801970d9d013a0b6901950e2b1c0a024b1c5f0e5d0e11008901c81c23037014b40bf722bf16b326a10d740e7d20c10d4c2228153a10b600ad0e8f03fd0e80216826be2248",
 		// Replicas that started counted as if they bore load, so that the candidate got too few for all callers.
 		"LoadOfThoseThatServe": "6100420034027303260f6510f906bd0b002662028224da03850df403e80e421d0e0c64020a21b31ae00cfd12ed12a403a2025d28b804322846120300bb1cf421ce00bf0d640f09271b286b13ca0dc2099600a60fe40f8a0f830dab24b71af9216314c5266a0563183616ac16af1dc910d90e5d20130dab01dd",
+		// Without a Gateway, a revert under load gave all requests back to too few replicas.
+		"RevertedByReplicas": "e7164622620ee00f6428f80ff7",
+		// The end of an experiment did the same.
+		"ExperimentEndsUnderLoad": "aa21d42839",
+		// A candidate that was to grow went on to, after the spec asked for another one.
+		"GrowsAfterItsEnd": "71187e28e313070d970f44",
+		// A candidate grew faster than the live revision, so that its share rose, and then it got none.
+		"GrowsFaster": "1528a9276317b012680d2b0fbd244d",
+		// Live replicas were gone, and the Service left the candidate, which served all requests.
+		"OnlyTheCandidateServes": "b9282f28100ed30d1e13210dc10e95082d",
+		// A candidate failed while no live replica served, and all requests went to nothing.
+		"BackToNothing": "d1180828be08c41369",
+		// A promotion was taken back to the few replicas that had come back of the revision before.
+		"BackToFew": "6427a728400938002600c20d050efc17410f7e0d960e8b125c084b0d3f139b0eef1daf0f290f920e7b25230949",
+		// While the clock was behind a candidate was made with one replica, and was late for its others once the time had come.
+		"SmallWhileClockIsBack": "5e213e017625e31d670fc314af",
+		// A pause came just before the end of an exchange, and the last live replica ended all the same.
+		"PausedAtTheEndOfAnExchange": "2317d900650d0d0dcf0ec10fa71acf0f72",
+		// There was no data until the deadline, and the share went back to a revision that did not serve.
+		"WithoutDataAlone": "8128822844243a089514f6",
+		// What an experiment had was given back like what is exchanged, and other clients reached arm B.
+		"ExperimentBesideExchange": "04183b21b6038a0ea0",
+		// The Service was deleted, and a restored status named a slot where a candidate had started since.
+		"RestoredWithoutService": "d2186f1050286d103612940f970ff612f50f26174d0f391e3f1d9c",
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, err := hex.DecodeString(history)

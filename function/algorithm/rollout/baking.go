@@ -52,8 +52,11 @@ func takenBack(f Facts, l Ledger) (transition, bool) {
 	}
 	// Where requests would go back to must be able to take them. A person who aborts does not wait for that without end.
 	wait := fmt.Sprintf("requests go back to revision %s once %d of its replicas serve, and %d serve now: %s",
-		l.Previous, max(f.live(l).Available, 1), f.idle(l).Available, message)
+		l.Previous, f.enough(l), f.idle(l).Available, message)
 	if l.Standing() == v1alpha1.RolloutPromoting {
+		if f.aborts(l.Candidate) && f.idle(l).Available > 0 {
+			return goBack(l, reason, message), true
+		}
 		return stay(wait), true
 	}
 	t := hold(l, v1alpha1.RolloutBaking, v1alpha1.ReasonStandbyStarting, wait)

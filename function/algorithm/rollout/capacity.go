@@ -18,6 +18,12 @@ import (
 // change counts while no request reaches the candidate.
 func (l Ledger) within(f Facts) Ledger {
 	switch phase := l.Standing(); {
+	case l.Experiment != nil:
+		// Both arms have their own replicas, which nothing exchanges at its end either.
+		l.Capacity = ""
+	case f.Scaling != nil && (phase == v1alpha1.RolloutPreparing || phase == v1alpha1.RolloutRollingBack):
+		// What was exchanged is back (see exchanging), and the autoscaler may give the live revision more.
+		l.Capacity = ""
 	case l.Stopped, phase == v1alpha1.RolloutPreparing && (f.shareBeside(l) > 0 || f.live(l).Available < f.floor()):
 	case phase == v1alpha1.RolloutPreparing, phase == v1alpha1.RolloutStable, phase == v1alpha1.RolloutRolledBack:
 		if l.Capacity = f.Lifecycle.Capacity; l.Capacity == v1alpha1.CapacitySurge {
@@ -97,7 +103,7 @@ func (f Facts) borrowedSize(weight int32) int32 {
 func (f Facts) shareBeside(l Ledger) int32 {
 	other, live, beside := names.Other(l.Slot), f.live(l).Available, f.idle(l).Available
 	switch {
-	case !f.ByReplicas:
+	case !f.ByReplicas && (f.Route.Exists || f.Selects != ""):
 		return int32(min(f.Slots[other].Routed.Weight, 100)) //nolint:gosec // It is at most 100.
 	case f.Selects == other:
 		return 100

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -22,7 +23,7 @@ func TestKeepsShare(t *testing.T) {
 		Reason xpv2.ConditionReason
 		Weight int32
 	}
-	stays := decision{v1alpha1.RolloutStepping, "", 50}
+	stays := decision{v1alpha1.RolloutHolding, v1alpha1.ReasonStandbyStarting, 50}
 	leaves := decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonReverted, 0}
 	alter := func(change func(*Slot)) func(*Facts) {
 		return func(f *Facts) {
@@ -30,6 +31,10 @@ func TestKeepsShare(t *testing.T) {
 			change(&s)
 			f.Slots[names.SlotA] = s
 		}
+	}
+	holds := func(l Ledger, since time.Time) Ledger {
+		l.Phase, l.Held, l.Reason, l.Entered = v1alpha1.RolloutHolding, v1alpha1.RolloutStepping, v1alpha1.ReasonStandbyStarting, since
+		return l
 	}
 	for name, tc := range map[string]struct {
 		reason string
@@ -44,17 +49,45 @@ func TestKeepsShare(t *testing.T) {
 			s.Available = 0
 			f.Slots[names.SlotB] = s
 		}, leaves},
-		"Fixed":      {"with a fixed number the spec says how many are enough", func(f *Facts) { f.Scaling = nil }, leaves},
-		"ByReplicas": {"the number of replicas is the share", func(f *Facts) { f.ByReplicas = true }, leaves},
-		"NoRoom":     {"the live revision cannot grow", alter(func(s *Slot) { s.Trouble = v1alpha1.ReasonUnschedulable }), leaves},
-		"Late":       {"it did not grow before the deadline", func(f *Facts) { f.Ledger.Entered = now.Add(-time.Hour) }, leaves},
+		"Fixed":    {"with a fixed number the spec says how many are enough", func(f *Facts) { f.Scaling = nil }, leaves},
+		"Pooled":   {"the replicas of both share the requests", func(f *Facts) { f.ByReplicas, f.Selects = true, "" }, stays},
+		"Apart":    {"no request reaches it any more", func(f *Facts) { f.ByReplicas, f.Selects = true, names.SlotA }, leaves},
+		"LongStep": {"how long the step has lasted says nothing", func(f *Facts) { f.Ledger.Entered = now.Add(-time.Hour) }, stays},
+		"Late": {"it did not grow before the deadline", func(f *Facts) {
+			f.Ledger = holds(f.Ledger, now.Add(-time.Hour))
+		}, leaves},
+		"NoRoom": {"room may be found in a moment", alter(func(s *Slot) { s.Trouble = v1alpha1.ReasonUnschedulable }), stays},
+		"NoRoomAtAll": {"the live revision cannot grow", func(f *Facts) {
+			alter(func(s *Slot) { s.Trouble = v1alpha1.ReasonUnschedulable })(f)
+			f.Ledger = holds(f.Ledger, now.Add(-roomTimeout))
+		}, leaves},
+		"RequestedAgain": {"the spec asks for it", func(f *Facts) {
+			f.Ledger, f.Target = holds(f.Ledger, now), f.Ledger.Candidate
+		}, decision{v1alpha1.RolloutStepping, v1alpha1.ReasonResumed, 50}},
+		"Removed": {"what an experiment gave to arm B goes back as that of a rollout does", func(f *Facts) {
+			f.Ledger.Experiment = &Trial{ID: "one"}
+		}, stays},
+		"Over": {"its time is over", func(f *Facts) {
+			f.Experiment = &Experiment{ID: "one", ExperimentSpec: v1alpha1.ExperimentSpec{
+				Assignment: v1alpha1.ExperimentAssignment{Percent: 50}, Metric: v1alpha1.ExperimentMetric{MinEffect: new(0.1)},
+				Stop: &v1alpha1.ExperimentStop{Duration: &metav1.Duration{Duration: 2 * time.Hour}},
+			}}
+			f.Ledger.Experiment = &Trial{ID: "one", Key: KeyOf(&f.Experiment.ExperimentSpec)}
+			f.Ledger.Began = now.Add(-3 * time.Hour)
+		}, stays},
+		"Matched": {"nothing remembers which requests matched", func(f *Facts) {
+			f.Ledger.Experiment = &Trial{ID: "one"}
+			s := f.Slots[names.SlotB]
+			s.Routed.Chosen = true
+			f.Slots[names.SlotB] = s
+		}, decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonExperimentRemoved, 0}},
 		"Fails": {
 			"a bad candidate gives its requests back in any case", func(f *Facts) { f.Evidence.Checks[0].Verdicts = "PFF" },
 			decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonMetricFailed, 0},
 		},
 		"Silent": {
 			"nothing is known of it any more", func(f *Facts) { f.Evidence.LookedAt, f.Interval = now.Add(-10*time.Minute), 15*time.Second },
-			decision{v1alpha1.RolloutHolding, v1alpha1.ReasonMetricsUnavailable, 50},
+			stays,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

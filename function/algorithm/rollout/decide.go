@@ -126,7 +126,11 @@ func (d Decision) following(f Facts, idle Slot) Decision {
 				d.Beside.Size = new(int32(0))
 			}
 		}
-		if l.holdsFor(v1alpha1.ReasonNotServing) {
+		if l.holdsFor(v1alpha1.ReasonStandbyStarting) && f.ByReplicas {
+			// More of them than serve now would take a greater share while the live revision grows.
+			d.Beside.Size = new(max(min(*idle.sizeAsIs(), max(int32(idle.serving()), f.sizeFor(l.Weight))), 1)) //nolint:gosec // They are at most its size.
+		}
+		if l.holdsFor(v1alpha1.ReasonNotServing, v1alpha1.ReasonStandbyStarting) {
 			d = d.takingBack(f)
 		}
 	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
@@ -282,8 +286,7 @@ func (d Decision) weighted(f Facts) Decision {
 	l, idle := d.Ledger, f.idle(d.Ledger)
 	runs := d.Rollout != nil && idle.Revision == l.Candidate
 	phase := l.Standing()
-	// While there are too few live replicas beside the candidate, no request reaches it.
-	switch bears := runs && phase == v1alpha1.RolloutStepping && f.bearable(max(l.Weight, l.Next)); {
+	switch bears := runs && phase == v1alpha1.RolloutStepping && f.shares(l); {
 	case d.Rollout != nil && f.capacity(l) == v1alpha1.CapacityBorrow:
 		d.Weight = f.borrowedWeight(l)
 	case bears:
@@ -298,6 +301,14 @@ func (d Decision) weighted(f Facts) Decision {
 		d.Share = f.shareOf(l)
 	}
 	return d
+}
+
+// shares reports whether the candidate gets its share of requests: none while there are too few live replicas beside it, unless it has
+// a share already and live replicas are missing. The rest would not bear all requests.
+func (f Facts) shares(l Ledger) bool {
+	live := f.live(l)
+	short := f.ByReplicas && f.Selects == "" && f.idle(l).Available > 0 && live.Available < max(live.Size, 1)
+	return short || f.bearable(max(l.Weight, l.Next))
 }
 
 // Rescue requests from a candidate that fails while the spec cannot be carried out: what is wrong with the spec says nothing
@@ -316,6 +327,7 @@ func Rescue(f Facts) (Decision, bool) {
 	baking := l.Standing() == v1alpha1.RolloutPromoting || l.Standing() == v1alpha1.RolloutBaking
 	back := baking && idle.Revision == l.Previous && idle.Available > 0 && f.bears(l)
 	switch reached := l.Standing() == v1alpha1.RolloutStepping && l.Weight > 0; {
+	case reached && f.stranded(l):
 	case reached && reason != "":
 		t = fail(f, l, reason, message)
 	case reached:

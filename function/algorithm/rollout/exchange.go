@@ -53,7 +53,8 @@ func (d Decision) borrowing(f Facts) Decision {
 		// What does not serve gives its room to what does.
 		beside = min(int64(f.sizeFor(d.Rollout.size)), f.mayMiss())
 	case l.Testing() && d.Coming && !l.holdsFor(v1alpha1.ReasonCandidateReleased):
-		beside = int64(f.sizeFor(d.Rollout.size))
+		// The last live replica serves until all requests go to the candidate, which a pause may keep from it.
+		beside = min(int64(f.sizeFor(d.Rollout.size)), int64(f.Replicas)-1)
 	case phase == v1alpha1.RolloutPromoting:
 		beside = idle.Size
 	case phase == v1alpha1.RolloutBaking && (blind || l.holdsFor(v1alpha1.ReasonStandbyStarting)):

@@ -77,15 +77,22 @@ func experimentBegins(f Facts, l Ledger) (transition, bool) {
 	}, true
 }
 
-// experimentWithdrawn: the spec does not ask for the experiment any more, or it cannot continue.
+// experimentWithdrawn: a person aborts it, or it cannot continue, and the live revision can take the requests of arm B.
 func experimentWithdrawn(f Facts, l Ledger) (transition, bool) {
+	if f.aborts(l.Candidate) {
+		return fail(f, l, v1alpha1.ReasonAborted, f.abortedBy(l.Candidate)), !f.stranded(l)
+	}
+	t, ends := experimentRemoved(f, l)
+	return t, ends && !f.keepsShare(l)
+}
+
+// experimentRemoved: the spec does not ask for the experiment any more, or it cannot continue.
+func experimentRemoved(f Facts, l Ledger) (transition, bool) {
 	e := f.Experiment
 	ends := func(reason xpv2.ConditionReason, why string) (transition, bool) {
 		return leave(f, l, reason, fmt.Sprintf("experiment %s: %s", l.Experiment.ID, why)), true
 	}
 	switch {
-	case f.aborts(l.Candidate):
-		return fail(f, l, v1alpha1.ReasonAborted, f.abortedBy(l.Candidate)), true
 	case e == nil && f.Named == "":
 		return ends(v1alpha1.ReasonExperimentRemoved, "spec.experiment was removed")
 	case e == nil:
@@ -120,8 +127,14 @@ func experimentEnds(f Facts, l Ledger) (transition, bool) {
 	e, found := f.Experiment, f.Evidence.Experiment
 	v, decided := verdictOf(found, *e.Metric.MinEffect)
 	open := f.Evidence.unsettled(v.winner)
+	ends := func(t transition) (transition, bool) {
+		if f.keepsShare(l) {
+			t = growLive(f, l, t.message)
+		}
+		return t, true
+	}
 	if decided && len(open) == 0 {
-		return conclude(f, l, v.winner, v.reason, fmt.Sprintf("experiment %s: %s: %s", l.Experiment.ID, v.message, differs(found))), true
+		return ends(conclude(f, l, v.winner, v.reason, fmt.Sprintf("experiment %s: %s: %s", l.Experiment.ID, v.message, differs(found))))
 	}
 	over, wake := f.due(l.Began, e.Stop.Duration.Duration)
 	if !over {
@@ -131,8 +144,8 @@ func experimentEnds(f Facts, l Ledger) (transition, bool) {
 	if decided {
 		why = fmt.Sprintf("guardrails have not passed (%s), although %s: %s", strings.Join(open, ", "), v.message, differs(found))
 	}
-	return leave(f, l, v1alpha1.ReasonDurationOver,
-		fmt.Sprintf("experiment %s: %s are over, and %s", l.Experiment.ID, check.Duration(e.Stop.Duration.Duration), why)), true
+	return ends(leave(f, l, v1alpha1.ReasonDurationOver,
+		fmt.Sprintf("experiment %s: %s are over, and %s", l.Experiment.ID, check.Duration(e.Stop.Duration.Duration), why)))
 }
 
 func experimentWithoutMetrics(f Facts, l Ledger) (transition, bool) {

@@ -38,6 +38,15 @@ func TestGuards(t *testing.T) {
 			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: verdicts}}}
 		}
 	}
+	// liveServes with so many of the replicas in slot A.
+	liveServes := func(n int64) func(*Facts) {
+		return func(f *Facts) {
+			s := f.Slots[names.SlotA]
+			s.Available = n
+			f.Slots[names.SlotA] = s
+		}
+	}
+	aborts := func(f *Facts) { f.Requests.Abort = candidate }
 	failed := func(l *Ledger) {
 		l.Failed = []v1alpha1.FailedRevision{{Revision: candidate, Reason: "MetricFailed", Attempts: 1, RetryAfter: metav1.NewTime(now.Add(time.Minute))}}
 	}
@@ -92,6 +101,50 @@ func TestGuards(t *testing.T) {
 			reason: "the revision before stays for as long as the spec says",
 			phase:  v1alpha1.RolloutBaking, ledger: begunNow(baking), facts: []func(*Facts){judged("PPP")},
 			want: decision{Phase: v1alpha1.RolloutBaking},
+		},
+		"FailsAlone": {
+			reason: "requests do not go back to nothing: bad answers are better than none",
+			phase:  v1alpha1.RolloutStepping, ledger: stepping, facts: []func(*Facts){judged("FF"), routed(80, 20, true), liveServes(0)},
+			want: decision{v1alpha1.RolloutHolding, v1alpha1.ReasonStandbyStarting},
+		},
+		"AbortedAlone": {
+			reason: "a person who aborts does not ask for an outage",
+			phase:  v1alpha1.RolloutStepping, ledger: stepping, facts: []func(*Facts){judged("PII"), routed(80, 20, true), liveServes(0), aborts},
+			want: decision{v1alpha1.RolloutHolding, v1alpha1.ReasonStandbyStarting},
+		},
+		"AbortedBesideOne": {
+			reason: "and does not wait for more than one replica",
+			phase:  v1alpha1.RolloutStepping, ledger: stepping, facts: []func(*Facts){judged("PII"), routed(80, 20, true), liveServes(1), aborts},
+			want: decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonAborted},
+		},
+		"WithoutDataAlone": {
+			reason: "nothing is known of the only revision that serves",
+			phase:  v1alpha1.RolloutHolding, ledger: func(l *Ledger) {
+				stepping(l)
+				l.Held, l.Reason, l.Entered = v1alpha1.RolloutStepping, v1alpha1.ReasonMetricsUnavailable, now.Add(-2*time.Hour)
+			},
+			facts: []func(*Facts){routed(80, 20, true), liveServes(0), func(f *Facts) { f.Evidence = Evidence{Asked: true, Errors: 5} }},
+			want:  decision{v1alpha1.RolloutHolding, v1alpha1.ReasonMetricsUnavailable},
+		},
+		"MirrorRemovedInAPause": {
+			reason: "without copies there is nothing to hold",
+			phase:  v1alpha1.RolloutMirroring, ledger: func(l *Ledger) { l.Evidence = 5 }, facts: []func(*Facts){judged("PII"), func(f *Facts) { f.Requests.Pause = true }},
+			want: decision{v1alpha1.RolloutPreparing, v1alpha1.ReasonEdited},
+		},
+		"TooFewToTakeAPromotionBack": {
+			reason: "all replicas have to be back that served before the promotion",
+			phase:  v1alpha1.RolloutPromoting, ledger: baking, facts: []func(*Facts){serving(4), liveServes(2), func(f *Facts) { f.Target = live }},
+			want: decision{Phase: v1alpha1.RolloutPromoting},
+		},
+		"AbortsAPromotion": {
+			reason: "a person who aborts does not wait for all of them",
+			phase:  v1alpha1.RolloutPromoting, ledger: baking, facts: []func(*Facts){serving(4), liveServes(1), aborts},
+			want: decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonAborted},
+		},
+		"TakesAPromotionBack": {
+			reason: "it has just served all of them with fewer replicas than the candidate has",
+			phase:  v1alpha1.RolloutPromoting, ledger: baking, facts: []func(*Facts){serving(6), func(f *Facts) { f.Target = live }},
+			want: decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonReverted},
 		},
 		"TooFewToGoBack": {
 			reason: "requests do not go back to fewer replicas than serve them now",

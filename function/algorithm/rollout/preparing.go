@@ -16,6 +16,8 @@ func withdrawn(f Facts, l Ledger) (transition, bool) {
 	switch {
 	case l.Experiment != nil:
 		return experimentWithdrawn(f, l)
+	case f.aborts(l.Candidate) && f.stranded(l):
+		return transition{}, false
 	case f.aborts(l.Candidate):
 		return fail(f, l, v1alpha1.ReasonAborted, f.abortedBy(l.Candidate)), true
 	case f.Target == "" || f.Target == l.Candidate:

@@ -41,7 +41,7 @@ func Recall(f Facts, m Memory) Ledger {
 		}
 	}
 	stopping := latest.Capacity == v1alpha1.CapacityRecreate && latest.Standing() == v1alpha1.RolloutRollingBack
-	if known && (stopping || !f.deserted(latest.Slot)) {
+	if known && (stopping || !f.deserted(latest.Slot, latest.Revision)) {
 		latest.Epoch = max(latest.Epoch, m.Epoch)
 		return latest.until(f.clock())
 	}
@@ -56,11 +56,14 @@ func Recall(f Facts, m Memory) Ledger {
 	return l
 }
 
-// deserted reports whether requests do not reach a slot, even if the ledger or the status names it. No pods are desired in it,
-// and the Service sends to pods that serve in the other slot. A status that was restored from a backup may name such a slot.
-func (f Facts) deserted(slot string) bool {
-	other := names.Other(slot)
-	return !f.Slots[slot].HoldsRoom() && f.Selects == other && f.Slots[other].Available > 0
+// deserted reports whether requests do not reach a revision in a slot, even if the ledger or the status names it, while pods serve in
+// the other one. A status that was restored from a backup may name such a slot: no pods are desired in it, and the Service sends to
+// the other one, or it runs another revision, and no Service sends there.
+func (f Facts) deserted(slot, revision string) bool {
+	other, s := names.Other(slot), f.Slots[slot]
+	empty := !s.HoldsRoom() && f.Selects == other
+	taken := !names.IsSlot(f.Selects) && s.Exists && s.Revision != "" && revision != "" && s.Revision != revision
+	return (empty || taken) && f.Slots[other].Available > 0
 }
 
 // until now: a clock gone wrong wrote what is later.
@@ -85,7 +88,7 @@ func (l Ledger) until(now time.Time) Ledger {
 
 // guess the ledger by what runs.
 func (f Facts) guess(m Memory) Ledger {
-	if names.IsSlot(m.Slot) && m.Live != "" && !f.deserted(m.Slot) {
+	if names.IsSlot(m.Slot) && m.Live != "" && !f.deserted(m.Slot, m.Live) {
 		return Ledger{Slot: m.Slot, Revision: m.Live}
 	}
 	a, b := f.Slots[names.SlotA], f.Slots[names.SlotB]

@@ -54,12 +54,12 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"candidate fails", candidateFails},
 		{"candidate lost", candidateLost},
 		{"paused", paused},
+		{"mirror removed", mirrorRemoved},
 		{"fault shared", sharedFault},
 		{"fault over", faultOver},
 		{"paused on request", pausedOnRequest},
 		{"grows", grows},
 		{"promoted", promoted},
-		{"mirror removed", mirrorRemoved},
 		{"mirror refused", mirrorRefused},
 		{"mirror not in force", mirrorNotInForce},
 		{"mirror in force", mirrorInForce},
@@ -74,17 +74,21 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"candidate fails", candidateFails},
 		{"candidate lost", candidateLost},
 		{"paused", paused},
+		{"live grows before arm B ends", ofExperiment(liveGrows)},
 		{"arms not apart", ofExperiment(shareNotInForce)},
 		{"arms apart", ofExperiment(shareInForce)},
 		{"experiment ends", ofExperiment(experimentEnds)},
 		{"experiment without metrics", ofExperiment(experimentWithoutMetrics)},
-		{"experiment resumes", ofExperiment(resumes(v1alpha1.ReasonMetricsUnavailable, v1alpha1.ReasonAwaitingRoute))},
+		{"experiment resumes", ofExperiment(resumes(
+			v1alpha1.ReasonMetricsUnavailable, v1alpha1.ReasonAwaitingRoute, v1alpha1.ReasonStandbyStarting,
+		))},
 		{"experiment continues", ofExperiment(experimentGoesOn)},
 		{"fault shared", sharedFault},
 		{"fault over", faultOver},
 		{"node at fault", nodeFault},
 		{"node repaired", resumes(v1alpha1.ReasonNodeFault)},
 		{"live grows before it takes back", liveGrows},
+		{"requested again", resumes(v1alpha1.ReasonStandbyStarting)},
 		{"paused on request", pausedOnRequest},
 		{"grows", grows},
 		{"promoted", promoted},
@@ -164,15 +168,13 @@ type Outcome struct {
 // advance a ledger by one transition, if any is due.
 func advance(f Facts, l Ledger) Outcome {
 	l = l.within(f).suffering(f.trouble(l), f.clock()).starting(f).hooked(f)
-	of, o := rules, Outcome{Ledger: l}
-	o.timers = f.hookWake(l)
+	of, o := rules, Outcome{Ledger: l, timers: f.hookWake(l), size: f.usualSize(l)}
 	if l.Entered.After(f.clock()) {
-		of = rulesWhileClockIsBack
+		// Its size is not a matter of time: what is too small while the clock is behind would seem late when it is right again.
+		of, o.size = rulesWhileClockIsBack, max(o.size, l.Next)
 		if of[l.Standing()] == nil {
 			o.timers = o.with(at(l.Entered))
 		}
-	} else {
-		o.size = f.usualSize(l)
 	}
 	for _, r := range of[l.Standing()] {
 		t, decides := r.when(f, l)

@@ -477,6 +477,73 @@ func running(s Slot, revision string) Slot {
 	return s
 }
 
+// TestSmallerStep: a step that the spec gets while a candidate grows comes before what it grows for.
+func TestSmallerStep(t *testing.T) {
+	f := facts()
+	routed(80, 20, true)(&f)
+	f.Lifecycle.CanaryWeight, f.Lifecycle.Steps = nil, []int32{20, 50}
+	f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: "PPP"}}}
+	f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence, l.Next, l.NextBy = 20, 5, 100, v1alpha1.ReasonPassed })
+	if l := advance(f, f.Ledger).Ledger; l.Next != 50 {
+		t.Errorf("want replicas for 50 %% of requests, got %d: %s", l.Next, l.Phase)
+	}
+	f.Requests.Promote, f.Ledger.NextBy = candidate, v1alpha1.ReasonPromoted
+	if l := advance(f, f.Ledger).Ledger; l.Next != 100 {
+		t.Errorf("a person who promotes it skips the step: want 100 %%, got %d: %s", l.Next, l.Phase)
+	}
+}
+
+// TestSizeWhileTheClockIsBack: a candidate starts with the replicas that its first share needs, so that none of them is late once the
+// time has come again.
+func TestSizeWhileTheClockIsBack(t *testing.T) {
+	f := facts()
+	routed(100, 0, true)(&f)
+	f.Lifecycle.CanaryWeight = new(int32(50))
+	f.Slots[names.SlotB] = Slot{}
+	f.Ledger = ledger(v1alpha1.RolloutPreparing, func(l *Ledger) { l.Entered = now.Add(30 * time.Minute) })
+	if got := Decide(f).Beside.Size; got == nil || *got != 4 {
+		t.Errorf("want 4 replicas for half of the requests, got %v", got)
+	}
+}
+
+// TestRecall decides between what is remembered and what runs.
+func TestRecall(t *testing.T) {
+	type where struct{ Slot, Revision string }
+	remembers := Memory{
+		Ledgers: []string{ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight = 20 }).Text()}, Slot: names.SlotA, Live: live,
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		facts  func(*Facts)
+		want   where
+	}{
+		"Remembered": {"requests go where the ledger says", nil, where{names.SlotA, live}},
+		"Deserted": {"the Service sends to the other slot, and nothing is to run in this one", func(f *Facts) {
+			f.Selects, f.Slots[names.SlotA] = names.SlotB, Slot{}
+		}, where{names.SlotB, candidate}},
+		"Taken": {"another revision runs there, and without a Service no request reaches it", func(f *Facts) {
+			f.Selects, f.Slots[names.SlotA] = "none", running(f.Slots[names.SlotA], "3333333333")
+			b := f.Slots[names.SlotB]
+			b.Available, b.Served = 4, true
+			f.Slots[names.SlotB] = b
+		}, where{names.SlotB, candidate}},
+		"Selected": {"requests reach what runs there, whatever it is", func(f *Facts) {
+			f.Slots[names.SlotA] = running(f.Slots[names.SlotA], "3333333333")
+		}, where{names.SlotA, live}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			if tc.facts != nil {
+				tc.facts(&f)
+			}
+			l := Recall(f, remembers)
+			if diff := cmp.Diff(tc.want, where{l.Slot, l.Revision}); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestPromotionCounts shows that evidence counts from the promotion on, and through it.
 func TestPromotionCounts(t *testing.T) {
 	l := ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence, l.Slot = 50, 3, names.SlotA })

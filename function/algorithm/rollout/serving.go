@@ -87,19 +87,25 @@ func (f Facts) readyFor(l Ledger, share int32) bool {
 	return f.idle(l).Runs(l.Candidate) && f.idle(l).Available >= enough
 }
 
-// bears reports whether the revision before the candidate can take requests back: it has just served all of them, or at least as
-// many of its replicas serve as replicas of the candidate, which may be none.
+// bears reports whether the revision before the candidate can take requests back.
 func (f Facts) bears(l Ledger) bool {
-	n := f.idle(l).Available
-	switch f.capacity(l) {
-	case v1alpha1.CapacityRecreate:
-		return true
-	case v1alpha1.CapacityBorrow:
+	return f.capacity(l) == v1alpha1.CapacityRecreate || f.idle(l).Available >= f.enough(l)
+}
+
+// enough replicas of the revision before the candidate to take requests back: as many as serve of the candidate, which may be none, or
+// all replicas with which it has just served all requests.
+func (f Facts) enough(l Ledger) int64 {
+	idle, n := f.idle(l), f.live(l).Available
+	switch promoting := l.Standing() == v1alpha1.RolloutPromoting; {
+	case f.capacity(l) == v1alpha1.CapacityBorrow && promoting:
 		// The others follow, as its replicas and requests came.
-		return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= min(f.mayMiss(), f.live(l).Available))
-	default:
+		n = 1
+	case f.capacity(l) == v1alpha1.CapacityBorrow:
+		n = min(f.mayMiss(), n)
+	case promoting:
+		n = min(idle.Size, n)
 	}
-	return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= f.live(l).Available)
+	return max(n, 1)
 }
 
 // lost reports whether no replica of a revision serves in a slot.

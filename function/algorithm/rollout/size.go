@@ -71,9 +71,13 @@ func (f Facts) base() int64 {
 		base = l.scaledUp(live.Size)
 	}
 	needs := live.Needs + idle.Needs
-	// Those that serve share the load. Those that start do not yet: they would make the share of the live ones seem larger.
-	if n := live.serving(); f.ByReplicas && n > 0 {
+	switch n, rest := live.serving(), 100-f.shareBeside(l); {
+	case f.ByReplicas && n > 0:
+		// Those that serve share the load. Those that start do not yet: they would make the share of the live ones seem larger.
 		needs = live.Needs * float64(n+idle.serving()) / float64(n)
+	case !f.ByReplicas && idle.Needs == 0 && rest > 0:
+		// The autoscaler of a candidate whose replicas start knows nothing.
+		needs = live.Needs * 100 / float64(rest)
 	}
 	if needs > tolerance*float64(base) {
 		base = int64(math.Ceil(needs))
@@ -121,7 +125,12 @@ func (f Facts) sizeFor(weight int32) int32 {
 	case f.capacity(f.Ledger) == v1alpha1.CapacityBorrow:
 		return f.borrowedSize(weight)
 	case f.ByReplicas:
-		return max(weight*int32(f.live(f.Ledger).Size)/(100-weight), 1) //nolint:gosec // The API server keeps it in an int32.
+		// It grows as live replicas become ready: before, it would have a greater share. It keeps what it has while some of them are
+		// missing.
+		stays, serving := f.staying()
+		beside := func(n int64) int64 { return int64(weight) * n / int64(100-weight) }
+		n := min(beside(stays), max(beside(serving), f.idle(f.Ledger).Size))
+		return int32(max(n, 1)) //nolint:gosec // It is at most what the API server keeps in an int32.
 	default:
 		share, rest := int64(total)*int64(weight), int64(100-weight)
 		even := (2*share + rest) / (2 * rest)
@@ -152,12 +161,22 @@ func (f Facts) Uneven() string {
 	return fmt.Sprintf("a replica of the candidate gets %.3g times the requests of a live one, so that their latencies cannot be compared", ratio)
 }
 
+// staying replicas of the live revision, and how many of them serve: a spec that asks for fewer takes the others away in this pass.
+func (f Facts) staying() (size, serving int64) {
+	live := f.live(f.Ledger)
+	size = live.Size
+	if f.Scaling == nil {
+		size = min(size, int64(f.Replicas))
+	}
+	return size, min(size, live.Available)
+}
+
 // bearable reports whether the candidate's replicas would have no more than a share of requests, where their number makes it. One
 // pod is the least share. It has twice as much while half of the live ones are missing, and nothing while more of them are.
 func (f Facts) bearable(weight int32) bool {
-	live, idle := f.live(f.Ledger), f.idle(f.Ledger)
-	n, share := min(live.Size, live.Available), int64(weight)
-	least := idle.Available <= 1 && share*live.Size < 100-share && n > 0 && 2*n >= live.Size
+	idle, share := f.idle(f.Ledger), int64(weight)
+	size, n := f.staying()
+	least := idle.Available <= 1 && share*size < 100-share && n > 0 && 2*n >= size
 	return !f.ByReplicas || weight >= 100 || least || idle.Available*(100-share) <= share*n
 }
 

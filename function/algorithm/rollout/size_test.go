@@ -112,6 +112,77 @@ func TestBase(t *testing.T) {
 	}
 }
 
+// TestBaseOfOneRevision: while replicas of the candidate start, its autoscaler knows nothing, and it has its share all the same.
+func TestBaseOfOneRevision(t *testing.T) {
+	f := facts()
+	routed(75, 25, true)(&f)
+	f.Scaling = &v1alpha1.Scaling{MinReplicas: 2, MaxReplicas: 20}
+	f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Base = 25, 5 })
+	a := f.Slots[names.SlotA]
+	a.Size, a.Available, a.Needs = 5, 5, 7.5
+	f.Slots[names.SlotA] = a
+	if got := f.fullSize(); got != 10 {
+		t.Errorf("three quarters need seven and a half, so that all requests need ten, got %d", got)
+	}
+}
+
+// TestSizeByReplicas: where the number of replicas makes the share, the candidate grows as live replicas become ready.
+func TestSizeByReplicas(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason                string
+		size, serve, replicas int64
+		has                   int64
+		want                  int32
+	}{
+		"Ready":   {"as many as serve beside it", 6, 6, 6, 2, 6},
+		"Starts":  {"more would have a greater share until they do", 6, 4, 6, 2, 4},
+		"Missing": {"it keeps what it has, while live ones are missing", 6, 2, 6, 6, 6},
+		"Shrinks": {"those that the spec takes away do not count", 6, 6, 4, 6, 4},
+		"None":    {"at least one", 0, 0, 6, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			f.Replicas = int32(tc.replicas)
+			f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight = 50 })
+			a, b := f.Slots[names.SlotA], f.Slots[names.SlotB]
+			a.Size, a.Available, b.Size = tc.size, tc.serve, tc.has
+			f.Slots = map[string]Slot{names.SlotA: a, names.SlotB: b}
+			if got := f.sizeFor(50); got != tc.want {
+				t.Errorf("%s: want %d, got %d", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestShares of a candidate where the number of replicas makes them, with live replicas that are missing.
+func TestShares(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		selects string
+		serve   int64
+		want    int32
+	}{
+		"Shares":  {"both serve", "", 4, 50},
+		"Missing": {"the rest of the live ones does not bear all requests", "", 1, 50},
+		"Alone":   {"only the candidate serves", "", 0, 50},
+		"Begins":  {"it gets its first share from live replicas that are all there", names.SlotA, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			f.Selects = tc.selects
+			f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence = 50, 5 })
+			a, b := f.Slots[names.SlotA], f.Slots[names.SlotB]
+			a.Available, b.Size, b.Available = tc.serve, 4, 4
+			f.Slots = map[string]Slot{names.SlotA: a, names.SlotB: b}
+			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: "P"}}}
+			d := Decide(f)
+			if got := d.Weight; got != tc.want || d.Pooled != (tc.want > 0) {
+				t.Errorf("%s: want %d %%, got %d, by the Service of both %t", tc.reason, tc.want, got, d.Pooled)
+			}
+		})
+	}
+}
+
 // TestBaseByReplicas: where the number of replicas makes the share, all that serve have the load, and those that start do not yet.
 func TestBaseByReplicas(t *testing.T) {
 	f := facts()

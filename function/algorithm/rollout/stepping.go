@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"fmt"
+	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -21,33 +22,86 @@ func replaced(f Facts, l Ledger) (transition, bool) {
 // candidateFails those requests that reach it.
 func candidateFails(f Facts, l Ledger) (transition, bool) {
 	reason, message := f.fault(names.Other(l.Slot))
-	if reason == "" {
+	if reason == "" || f.stranded(l) {
 		return transition{}, false
 	}
 	return fail(f, l, reason, message), true
 }
 
-// keepsShare reports whether the load asks for more replicas than the live revision has, so that it cannot take back requests of a
-// candidate that is not requested any more. It grows at once. That ends with the deadline, as its replicas may never serve. Without
-// a Gateway the share of the candidate would rise while the live revision grows more slowly.
-func (f Facts) keepsShare(l Ledger) bool {
-	live, idle := f.live(l), f.idle(l)
-	if f.Scaling == nil || f.ByReplicas || l.Weight == 0 || l.Experiment != nil || f.Target == "" || f.Target == l.Candidate {
-		return false
-	}
-	over, _ := f.due(l.Entered, f.Lifecycle.Deadline.Duration)
-	return !over && live.Trouble == "" && idle.Available > 0 && live.Available < int64(f.fullSize())
+// stranded reports whether requests could go back to nothing: only replicas of the candidate serve. One that fails answers some of
+// them.
+func (f Facts) stranded(l Ledger) bool {
+	apart := f.ByReplicas && f.Selects != ""
+	return l.Shared() && !apart && f.live(l).Available == 0 && f.idle(l).Available > 0
 }
 
-// liveGrows before it takes back the requests of a candidate that is not requested any more, which gets no greater share either.
+// keepsShare reports whether a candidate that ends for no fault of its own keeps its share for a while: the load asks for more
+// replicas than the live revision has, so that it cannot take the requests back. It grows at once. Where its replicas find no room
+// that ends soon, and otherwise with the deadline. What the route of an experiment matched is not known any more once the spec
+// changes: such an experiment ends at once.
+func (f Facts) keepsShare(l Ledger) bool {
+	live, idle := f.live(l), f.idle(l)
+	matched := l.Experiment != nil && (f.ByReplicas || idle.Routed.Chosen || f.drawn(l, l.Weight) != l.Weight)
+	apart := f.ByReplicas && f.Selects != ""
+	switch {
+	case !l.Shared(), matched, apart, idle.Available == 0:
+		return false
+	case f.stranded(l):
+		return true
+	case f.Scaling == nil, live.Available >= int64(f.fullSize()):
+		return false
+	case !l.holdsFor(v1alpha1.ReasonStandbyStarting):
+		return true
+	}
+	over, _ := f.due(l.Entered, f.growTime(l))
+	return !over
+}
+
+// growTime of a live revision that is to take requests back.
+func (f Facts) growTime(l Ledger) time.Duration {
+	if f.live(l).Trouble != "" {
+		return roomTimeout
+	}
+	return f.Lifecycle.Deadline.Duration
+}
+
+// liveGrows before it takes back the requests of a candidate that is not requested any more, which gets no greater share either. What
+// fails, or is aborted, waits only for the first replica that serves.
 func liveGrows(f Facts, l Ledger) (transition, bool) {
-	if !f.keepsShare(l) {
+	why := f.whyItEnds(l)
+	if why == "" || !f.keepsShare(l) {
 		return transition{}, false
 	}
-	if reason, message, _ := f.unknown(l); reason != "" && l.Evidence != 0 {
-		return hold(l, v1alpha1.RolloutStepping, reason, message), true
+	return growLive(f, l, why), true
+}
+
+// whyItEnds is the reason why the candidate gives its share back, or empty.
+func (f Facts) whyItEnds(l Ledger) string {
+	reason, message := f.fault(names.Other(l.Slot))
+	switch {
+	case reason != "":
+		return message
+	case f.aborts(l.Candidate):
+		return f.abortedBy(l.Candidate)
+	case l.Experiment != nil:
+		if t, ends := experimentRemoved(f, l); ends {
+			return t.message
+		}
+	case f.Target != "" && f.Target != l.Candidate:
+		return fmt.Sprintf("the spec does not ask for revision %s any more", l.Candidate)
 	}
-	return stay(fmt.Sprintf("the spec does not ask for revision %s any more: its requests go back once %d replicas of %s serve", l.Candidate, f.fullSize(), l.Revision)), true
+	return ""
+}
+
+// growLive revision before it takes requests back for a reason.
+func growLive(f Facts, l Ledger, why string) transition {
+	t := hold(l, v1alpha1.RolloutStepping, v1alpha1.ReasonStandbyStarting, fmt.Sprintf(
+		"requests go back to revision %s once %d of its replicas serve, and %d serve now: %s", l.Revision, max(f.fullSize(), 1), f.live(l).Available, why))
+	if l.holdsFor(v1alpha1.ReasonStandbyStarting) {
+		_, wake := f.due(l.Entered, f.growTime(l))
+		t.timers = at(wake)
+	}
+	return t
 }
 
 // grows for a share of requests that the candidate passed for.
@@ -58,6 +112,10 @@ func grows(f Facts, l Ledger) (transition, bool) {
 	promoted := f.promotes(l.Candidate)
 	if l.NextBy == v1alpha1.ReasonPromoted && !promoted {
 		return notPromoted(l), true
+	}
+	evident := l.NextBy == v1alpha1.ReasonPassed || l.NextBy == v1alpha1.ReasonContinued
+	if next := f.nextShare(l); evident && next < l.Next && !promoted && l.Experiment == nil {
+		return pass(f, l, next, l.NextBy, "the spec asks for this step first"), true
 	}
 	return grow(f, l, l.Next, l.NextBy, promoted), true
 }
@@ -184,7 +242,7 @@ func lack(f Facts, l Ledger, reason xpv2.ConditionReason, message string) transi
 		late, wake.wake = f.due(l.Entered, f.Lifecycle.Deadline.Duration)
 	}
 	t := hold(l, l.Standing(), reason, message)
-	if late {
+	if late && (f.Lifecycle.OnNoData == v1alpha1.NoDataContinue || !f.stranded(l)) {
 		t = withoutData(f, l, reason, message)
 	}
 	t.timers = t.with(wake)
