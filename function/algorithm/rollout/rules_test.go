@@ -493,6 +493,35 @@ func TestSmallerStep(t *testing.T) {
 	}
 }
 
+// TestLateToGrow: a candidate whose replicas were never made is not blamed for it, however much time has gone by.
+func TestLateToGrow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		size   int64
+		want   v1alpha1.RolloutPhase
+	}{
+		"Asked":    {"they were made, and did not become ready", 4, v1alpha1.RolloutRollingBack},
+		"NotAsked": {"nothing reconciled the Algorithm in that time", 1, v1alpha1.RolloutHolding},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			routed(80, 20, true)(&f)
+			f.Lifecycle.CanaryWeight, f.Lifecycle.Steps = nil, []int32{20, 50}
+			b := f.Slots[names.SlotB]
+			b.Size, b.Available = tc.size, 1
+			f.Slots[names.SlotB] = b
+			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: "PPP"}}}
+			f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) {
+				l.Weight, l.Evidence, l.Next, l.NextBy = 20, 5, 50, v1alpha1.ReasonPassed
+				l.Started, l.Serving = now.Add(-5*time.Hour), 1
+			})
+			if l := advance(f, f.Ledger).Ledger; l.Phase != tc.want || l.Reason != v1alpha1.ReasonNeverReady {
+				t.Errorf("%s: want %s for NeverReady, got %s %s", tc.reason, tc.want, l.Phase, l.Reason)
+			}
+		})
+	}
+}
+
 // TestSizeWhileTheClockIsBack: a candidate starts with the replicas that its first share needs, so that none of them is late once the
 // time has come again.
 func TestSizeWhileTheClockIsBack(t *testing.T) {

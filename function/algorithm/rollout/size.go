@@ -198,20 +198,26 @@ func (f Facts) shareInWords(l Ledger, weight int32) string {
 	return words
 }
 
-// grown reports whether the candidate is large enough for a share of requests. All of them need as many replicas as the live
-// revision would have for them, if as many served for each request as do now.
-func (f Facts) grown(l Ledger, weight int32) bool {
+// toGrow is the number of replicas of the candidate that a share of requests needs. All of them need as many replicas as the live
+// revision would have for them, if as many served for each request as do now. Where the number of replicas makes the share, more of
+// them are the greater share itself, and start when it is decided: before, it is none.
+func (f Facts) toGrow(l Ledger, weight int32) int64 {
 	enough := int64(f.sizeFor(weight))
 	switch {
 	case weight == 100 && f.capacity(l) == v1alpha1.CapacityBorrow:
-		enough = f.floor()
+		return f.floor()
 	case weight == 100:
-		enough = min(enough, max(1, l.scaledUp(f.live(l).Available)))
+		return min(enough, max(1, l.scaledUp(f.live(l).Available)))
 	case f.ByReplicas:
-		// More of them are the greater share itself: they start when it is decided.
-		return true
+		return 0
 	}
-	return f.idle(l).Runs(l.Candidate) && f.idle(l).Available >= enough
+	return enough
+}
+
+// grown reports whether the candidate is large enough for a share of requests.
+func (f Facts) grown(l Ledger, weight int32) bool {
+	n := f.toGrow(l, weight)
+	return n == 0 || f.idle(l).Runs(l.Candidate) && f.idle(l).Available >= n
 }
 
 // toBegin is the number of replicas of a candidate that its first requests need. Borrowed are as many at first as may be missing.

@@ -167,6 +167,12 @@ func grow(f Facts, l Ledger, next int32, why xpv2.ConditionReason, promoted bool
 // neverGrown: replicas for a share of requests do not become ready. Where only a few of them do not, they are not the evidence.
 func neverGrown(f Facts, l Ledger, next int32) transition {
 	s := f.idle(l)
+	if n := f.toGrow(l, next); s.Size < n {
+		// Others did not make room for them in that time, or nothing reconciled the Algorithm.
+		return hold(l, v1alpha1.RolloutStepping, v1alpha1.ReasonNeverReady,
+			fmt.Sprintf("%d %% of requests need %d replicas of revision %s, and its Deployment still has %d: the rollout continues by itself once they serve, "+
+				"or name the revision in spec.rollout.promote or abort", next, n, l.Candidate, s.Size))
+	}
 	message := fmt.Sprintf("its replicas for %d %% of requests were not ready in %s: %s", next, f.startTime(), f.bounds())
 	if s.Trouble != "" {
 		message += fmt.Sprintf(": %s: %s", s.Trouble, s.TroubleMessage)
