@@ -1644,6 +1644,8 @@ func TestRolloutHistories(t *testing.T) {
 		"WithoutDataAlone": "8128822844243a089514f6",
 		// What an experiment had was given back like what is exchanged, and other clients reached arm B.
 		"ExperimentBesideExchange": "04183b21b6038a0ea0",
+		// The spec got a route within a step, and requests by the Service went to half of the replicas that they needed.
+		"RouteAddedUnderLoad": "8316c70ded0f732470284d2348183e26ca",
 		// The Service was deleted, and a restored status named a slot where a candidate had started since.
 		"RestoredWithoutService": "d2186f1050286d103612940f970ff612f50f26174d0f391e3f1d9c",
 	} {

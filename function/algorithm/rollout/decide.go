@@ -292,7 +292,7 @@ func (d Decision) weighted(f Facts) Decision {
 	case bears:
 		d.Weight = l.Weight
 	}
-	d.Pooled = d.Pooled || d.Weight > 0 && f.ByReplicas
+	d.Pooled = d.Pooled || d.Weight > 0 && (f.ByReplicas || f.unpoolsLater(l))
 	if d.Drawn = f.drawn(l, d.Weight); d.Weight > 0 && phase == v1alpha1.RolloutStepping {
 		d.Assigned = f.assigned(l)
 	}
@@ -301,6 +301,12 @@ func (d Decision) weighted(f Facts) Decision {
 		d.Share = f.shareOf(l)
 	}
 	return d
+}
+
+// unpoolsLater reports whether the Service still sends to both revisions, because the spec had no route before, and the live one alone does
+// not bear the requests that come by it yet. It grows at once.
+func (f Facts) unpoolsLater(l Ledger) bool {
+	return f.Scaling != nil && f.Selects == "" && f.live(l).Available < int64(f.fullSize())
 }
 
 // shares reports whether the candidate gets its share of requests: none while there are too few live replicas beside it, unless it has
