@@ -58,11 +58,11 @@ func Recall(f Facts, m Memory) Ledger {
 
 // deserted reports whether requests do not reach a revision in a slot, even if the ledger or the status names it, while pods serve in
 // the other one. A status that was restored from a backup may name such a slot: no pods are desired in it, and the Service sends to
-// the other one, or it runs another revision, and no Service sends there.
+// the other one, or it runs another revision, and the Service does not send to it alone.
 func (f Facts) deserted(slot, revision string) bool {
 	other, s := names.Other(slot), f.Slots[slot]
 	empty := !s.HoldsRoom() && f.Selects == other
-	taken := !names.IsSlot(f.Selects) && s.Exists && s.Revision != "" && revision != "" && s.Revision != revision
+	taken := f.Selects != slot && s.Exists && s.Revision != "" && revision != "" && s.Revision != revision
 	return (empty || taken) && f.Slots[other].Available > 0
 }
 
@@ -96,8 +96,10 @@ func (f Facts) guess(m Memory) Ledger {
 	if b.Available > a.Available {
 		l.Slot = names.SlotB
 	}
-	// What served is pinned, and a candidate is not.
+	// The Service sends to the revision that was live, or became so just now. What served is pinned, and a candidate is not.
 	switch {
+	case names.IsSlot(f.Selects) && f.Slots[f.Selects].Available > 0:
+		l.Slot = f.Selects
 	case a.Served && !b.Served && a.Available > 0:
 		l.Slot = names.SlotA
 	case b.Served && !a.Served && b.Available > 0:

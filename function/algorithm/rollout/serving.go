@@ -32,7 +32,7 @@ func (l Ledger) starting(f Facts) Ledger {
 	if there {
 		ready = s.Available
 	}
-	excused := !there || s.waitsFor() != "" || s.Trouble == v1alpha1.ReasonModelFetching
+	excused := !there || s.waitsFor() != "" || s.Trouble == v1alpha1.ReasonModelFetching || f.unasked(l)
 	now := f.clock()
 	switch over := now.Sub(l.Started) >= startMoment; {
 	case l.Started.IsZero(), l.Excused && !excused, ready != l.Serving && over:
@@ -42,6 +42,16 @@ func (l Ledger) starting(f Facts) Ledger {
 	}
 	l.Excused = excused
 	return l
+}
+
+// unasked reports whether replicas that the candidate needs were not asked for yet, although nothing has to make room for them: for
+// instance, nothing reconciled the Algorithm for a while.
+func (f Facts) unasked(l Ledger) bool {
+	share := l.Next
+	if l.Standing() == v1alpha1.RolloutPreparing {
+		share = f.first(l).size
+	}
+	return share > 0 && f.capacity(l) == v1alpha1.CapacitySurge && f.idle(l).Size < int64(f.sizeFor(share))
 }
 
 // startTime is how long a replica may take until it is ready.

@@ -154,6 +154,40 @@ func TestSizeByReplicas(t *testing.T) {
 	}
 }
 
+// TestRouteAdded: requests that come by the Service reach both revisions until the live one alone bears them, although the spec has a
+// route now.
+func TestRouteAdded(t *testing.T) {
+	for serve, want := range map[int64]bool{4: true, 8: false} {
+		f := facts()
+		routed(50, 50, true)(&f)
+		f.Scaling, f.Selects = &v1alpha1.Scaling{MinReplicas: 2, MaxReplicas: 20}, ""
+		f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence, l.Base = 50, 5, 8 })
+		f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: "P"}}}
+		a, b := f.Slots[names.SlotA], f.Slots[names.SlotB]
+		a.Size, a.Available, b.Size, b.Available = serve, serve, 8, 8
+		f.Slots = map[string]Slot{names.SlotA: a, names.SlotB: b}
+		if got := Decide(f).Pooled; got != want {
+			t.Errorf("%d of 8 live replicas serve: want the Service to select both %t, got %t", serve, want, got)
+		}
+	}
+}
+
+// TestGrowsNoMore: a candidate that ends keeps the replicas that serve, where their number makes its share, and gets no others.
+func TestGrowsNoMore(t *testing.T) {
+	f := facts()
+	f.Selects, f.Target, f.Scaling = "", live, &v1alpha1.Scaling{MinReplicas: 2, MaxReplicas: 20}
+	f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) {
+		l.Weight, l.Evidence, l.Base, l.Next, l.NextBy = 20, 5, 8, 100, v1alpha1.ReasonPassed
+	})
+	b := f.Slots[names.SlotB]
+	b.Size, b.Available = 6, 1
+	f.Slots[names.SlotB] = b
+	d := Decide(f)
+	if l := d.Ledger; !l.holdsFor(v1alpha1.ReasonStandbyStarting) || d.Beside.Size == nil || *d.Beside.Size != 1 || !d.Pooled {
+		t.Errorf("want it held with its one replica, got %s %s with %v", l.Phase, l.Reason, d.Beside.Size)
+	}
+}
+
 // TestShares of a candidate where the number of replicas makes them, with live replicas that are missing.
 func TestShares(t *testing.T) {
 	for name, tc := range map[string]struct {
