@@ -91,20 +91,7 @@ func (f Facts) guess(m Memory) Ledger {
 	if names.IsSlot(m.Slot) && m.Live != "" && !f.deserted(m.Slot, m.Live) {
 		return Ledger{Slot: m.Slot, Revision: m.Live}
 	}
-	a, b := f.Slots[names.SlotA], f.Slots[names.SlotB]
-	l := Ledger{Slot: names.SlotA}
-	if b.Available > a.Available {
-		l.Slot = names.SlotB
-	}
-	// The Service sends to the revision that was live, or became so just now. What served is pinned, and a candidate is not.
-	switch {
-	case names.IsSlot(f.Selects) && f.Slots[f.Selects].Available > 0:
-		l.Slot = f.Selects
-	case a.Served && !b.Served && a.Available > 0:
-		l.Slot = names.SlotA
-	case b.Served && !a.Served && b.Available > 0:
-		l.Slot = names.SlotB
-	}
+	l := Ledger{Slot: f.serving()}
 	live, idle := f.live(l), f.idle(l)
 	if live.Available > 0 {
 		l.Revision = live.Revision
@@ -115,4 +102,20 @@ func (f Facts) guess(m Memory) Ledger {
 		l.Candidate, l.Weight, l.Entered, l.Began = idle.Revision, int32(w), f.clock(), f.clock() //nolint:gosec // It is below 100.
 	}
 	return l
+}
+
+// serving slot, as far as it can be known: the Service sends to the revision that was live, or became so just now. What served is
+// pinned, and a candidate is not.
+func (f Facts) serving() string {
+	a, b := f.Slots[names.SlotA], f.Slots[names.SlotB]
+	switch {
+	case names.IsSlot(f.Selects) && f.Slots[f.Selects].Available > 0:
+		return f.Selects
+	case a.Served && !b.Served && a.Available > 0:
+		return names.SlotA
+	case b.Served && !a.Served && b.Available > 0, b.Available > a.Available:
+		return names.SlotB
+	default:
+		return names.SlotA
+	}
 }
