@@ -196,6 +196,7 @@ var plainFields = map[string]string{
 	inputExporter:    "spec.monitoring.enabled",
 	inputPullSecrets: "spec.imagePullSecrets",
 	inputPod:         "spec.pod",
+	inputAffinity:    "spec.pod.affinity",
 	inputPodMetadata: "spec.podMetadata",
 	inputWAL:         "spec.walStorage",
 	inputLogs:        "spec.logs.format",

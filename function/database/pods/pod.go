@@ -106,6 +106,7 @@ func PodTemplate(s *facts.Cluster, letter, target string, again bool) *applycore
 		WithVolumes(volumes(s)...).
 		WithVolumes(walVolume(s, letter)...).
 		WithVolumes(backupVolumes(s)...)
+	toPods(pod, s)
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	if s.Exports() {
 		pod.WithContainers(exporter(s))
@@ -251,6 +252,7 @@ func HardenedPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}
 	placement.Apply(pod, s.Scheduling())
+	toNodes(pod, s.NodeAffinity())
 	return pod
 }
 
