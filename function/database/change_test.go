@@ -53,8 +53,8 @@ func TestChange(t *testing.T) {
 			order: all,
 		},
 		"Affinity": {
-			reason: "An affinity is told by itself.",
-			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: example.org/disk, operator: Exists}]}]}}}}`,
+			reason:  "An affinity is told by itself.",
+			spec:    `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: example.org/disk, operator: Exists}]}]}}}}`,
 			effects: []v1alpha1.ChangeEffect{effect("spec.pod.affinity", v1alpha1.EffectRestart, v1alpha1.ChangedBySpec)},
 			order:   all,
 		},
