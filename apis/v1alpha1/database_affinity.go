@@ -40,18 +40,18 @@ type NodeAffinity struct {
 
 	// PreferredDuringSchedulingIgnoredDuringExecution has conditions of nodes that are better than others.
 	//
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
 	// +optional
 	PreferredDuringSchedulingIgnoredDuringExecution []PreferredNodes `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
-// NodeTerms are conditions of which a node must meet one.
+// NodeTerms are conditions: a node must meet at least one.
 type NodeTerms struct {
-	// NodeSelectorTerms of which a node must meet one.
+	// NodeSelectorTerms are conditions: a node must meet at least one.
 	//
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
 	NodeSelectorTerms []NodeTerm `json:"nodeSelectorTerms"`
 }
@@ -61,7 +61,7 @@ type NodeTerm struct {
 	// MatchExpressions that the labels of a node must all meet.
 	//
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	MatchExpressions []NodeRequirement `json:"matchExpressions"`
 }
@@ -111,14 +111,14 @@ type PreferredNodes struct {
 type PodAffinity struct {
 	// RequiredDuringSchedulingIgnoredDuringExecution has terms that a node must all meet. A member stays Pending while none does.
 	//
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
 	// +optional
 	RequiredDuringSchedulingIgnoredDuringExecution []PodAffinityTerm `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
 
 	// PreferredDuringSchedulingIgnoredDuringExecution has terms that make a node better than others.
 	//
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
 	// +optional
 	PreferredDuringSchedulingIgnoredDuringExecution []PreferredPods `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
@@ -144,7 +144,7 @@ type PodAffinityTerm struct {
 type PodSelector struct {
 	// MatchLabels that a pod must have.
 	//
-	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:MaxProperties=8
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be label keys, for instance app.kubernetes.io/name"
 	// +kubebuilder:example={"app":"orders"}
 	// +optional
@@ -152,7 +152,7 @@ type PodSelector struct {
 
 	// MatchExpressions that the labels of a pod must meet.
 	//
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
 	// +optional
 	MatchExpressions []PodRequirement `json:"matchExpressions,omitempty"`
@@ -178,7 +178,7 @@ type PodRequirement struct {
 
 	// Values of the label. Exists and DoesNotExist take none.
 	//
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +kubebuilder:example={"postgres","mysql"}
 	// +optional

@@ -119,7 +119,7 @@ type TopologySpec struct {
 type NodeTerm struct {
 	// MatchExpressions that the labels of a node must all meet.
 	//
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	MatchExpressions []NodeRequirement `json:"matchExpressions"`
 }
@@ -190,7 +190,7 @@ type TopologyParameters struct {
 	// NodeTerms are conditions of nodes for the members' pods. Nodes that meet none of them do not count for zones and nodes
 	// of the status. Default: every node counts.
 	//
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
 	// +optional
 	NodeTerms []NodeTerm `json:"nodeTerms,omitempty"`

@@ -67,7 +67,7 @@ func podInputsOf(s *facts.Cluster) podInputs {
 		e[inputPod] = sc
 	}
 	if a := s.Affinity(); a != nil {
-		e[inputAffinity] = a
+		e[inputAffinity] = encoding.Hash(a) // which it is, may be long
 	}
 	if p := s.Spec.PodMetadata; p != nil && len(p.Labels)+len(p.Annotations) > 0 {
 		e[inputPodMetadata] = p
