@@ -42,7 +42,7 @@ func (w *world) huge() map[string]any {
 // hugeOf members of these letters.
 func hugeOf(letters string) map[string]any {
 	out := map[string]any{}
-	for _, letter := range strings.Split(letters, "") {
+	for letter := range strings.SplitSeq(letters, "") {
 		out[letter] = `{"huge_page_size":"2MB","huge_pages":"on","shared_buffers":"7930MB"}`
 		out[letter+" postgres requests"], out[letter+" postgres limits"] = "8Gi", "8Gi"
 	}
@@ -87,19 +87,19 @@ func TestHugePagesAreAdded(t *testing.T) {
 	seen := []string{""}
 	for range 12 {
 		w.pass()
-		var with string
+		var with strings.Builder
 		for _, letter := range []string{"a", "b", "c"} {
 			if w.huge()[letter] != nil {
-				with += letter
+				with.WriteString(letter)
 			}
 		}
-		if seen[len(seen)-1] != with {
-			seen = append(seen, with)
+		if seen[len(seen)-1] != with.String() {
+			seen = append(seen, with.String())
 		}
 		dynamic := compose.Text(w.request.Observed[names.DCS].Map(), "metadata", "annotations", names.AnnotationConfig)
 		for _, word := range []string{`"huge_pages":"off"`, `"shared_buffers":"256MB"`} {
 			if !strings.Contains(dynamic, word) {
-				t.Errorf("while %q have huge pages, members do not share %s", with, word)
+				t.Errorf("while %q have huge pages, members do not share %s", with.String(), word)
 			}
 		}
 	}

@@ -238,8 +238,10 @@ func TestFacts(t *testing.T) {
 						{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: []string{"nvme"}}, {Key: "cores", Operator: corev1.NodeSelectorOpGt, Values: []string{"7"}},
 					}},
 					{MatchExpressions: []v1alpha1.NodeRequirement{
-						{Key: "arm", Operator: corev1.NodeSelectorOpExists}, {Key: "cores", Operator: corev1.NodeSelectorOpLt, Values: []string{"7"}},
-						{Key: "old", Operator: corev1.NodeSelectorOpDoesNotExist}, {Key: "disk", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"hdd"}},
+						{Key: "arm", Operator: corev1.NodeSelectorOpExists},
+						{Key: "cores", Operator: corev1.NodeSelectorOpLt, Values: []string{"7"}},
+						{Key: "old", Operator: corev1.NodeSelectorOpDoesNotExist},
+						{Key: "disk", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"hdd"}},
 					}},
 				}},
 				nodes: []corev1.Node{

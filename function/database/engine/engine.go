@@ -87,10 +87,6 @@ type Configuration interface {
 	// Coordination is what all members follow at run time. It is kept as text in an annotation of one object of a generation.
 	Coordination(s Server) string
 
-	// OwnParameters of a member, which follow from what its pod has and others may not have yet. They count more than what members agree
-	// on. They are in the template of its pod, and RestartInputs has what they follow from.
-	OwnParameters(s Server) map[string]string
-
 	// Coordinated reads what a Coordination before says.
 	Coordinated(text string) Coordinated
 
@@ -109,6 +105,10 @@ type Restarts interface {
 
 	// Restarting are those parameters as they follow from it.
 	Restarting(s Server) map[string]string
+
+	// OwnParameters of a member, which follow from what its pod has and others may not have yet. They count more than what members agree
+	// on. They are in the template of its pod, and RestartInputs has what they follow from.
+	OwnParameters(s Server) map[string]string
 
 	// NeedsRestart reports whether a parameter of spec.config is only read when the server starts.
 	NeedsRestart(parameter, version string) bool

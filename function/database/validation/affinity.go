@@ -131,8 +131,9 @@ func together(s *facts.Cluster, t v1alpha1.PodAffinityTerm, selector labels.Sele
 
 // members by all labels that they have, also those that they get when they serve.
 func members(s *facts.Cluster) []labels.Labels {
-	var all []labels.Labels
-	for _, letter := range names.Letters[:min(int(s.Spec.Replicas), len(names.Letters))] {
+	letters := names.Letters[:min(int(s.Spec.Replicas), len(names.Letters))]
+	all := make([]labels.Labels, 0, 3*len(letters))
+	for _, letter := range letters {
 		own := placement.Labels(s.Spec.PodMetadata)
 		maps.Copy(own, s.MemberLabels(letter))
 		own[observev1alpha1.LabelScope] = s.Scope()

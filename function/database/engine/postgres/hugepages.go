@@ -51,7 +51,7 @@ func (s Server) sharedBeside() int64 {
 	vacuum := max(number("autovacuum_max_workers", 0), number("autovacuum_worker_slots", 0), vacuumProcesses)
 	processes := int64(postgreSQL{}.Connections(s.Server)) + number("max_wal_senders", 20) + number("max_worker_processes", 16) + vacuum +
 		number("max_prepared_transactions", 0) + ownProcesses
-	each := int64(sharedOfProcess)
+	each := sharedOfProcess
 	if s.Major >= 18 {
 		each = sharedOfProcessSince
 	}

@@ -43,19 +43,23 @@ func TestHugePages(t *testing.T) {
 		},
 		"Small": {
 			"The buffers get what other shared memory leaves. A member that restarts before its pod has huge pages fits its memory.", huge(small, 8*gigabyte, nil),
-			map[string]string{"huge_pages": "on", "huge_page_size": "2MB", "shared_buffers": "7930MB"}, "1024MB", "11264MB",
+			map[string]string{"huge_pages": "on", "huge_page_size": "2MB", "shared_buffers": "7930MB"},
+			"1024MB", "11264MB",
 		},
 		"Large": {
 			"Large pages are named, because the kernel's default is another size.", huge(large, 16*gigabyte, nil),
-			map[string]string{"huge_pages": "on", "huge_page_size": "1GB", "shared_buffers": "15922MB"}, "1024MB", "19456MB",
+			map[string]string{"huge_pages": "on", "huge_page_size": "1GB", "shared_buffers": "15922MB"},
+			"1024MB", "19456MB",
 		},
 		"Connections": {
 			"Connections take shared memory.", huge(small, 8*gigabyte, map[string]string{"max_connections": "2000"}),
-			map[string]string{"huge_pages": "on", "huge_page_size": "2MB", "shared_buffers": "7812MB"}, "1024MB", "11264MB",
+			map[string]string{"huge_pages": "on", "huge_page_size": "2MB", "shared_buffers": "7812MB"},
+			"1024MB", "11264MB",
 		},
 		"Configured": {
 			"What the spec says is for members with huge pages.", huge(small, 8*gigabyte, map[string]string{"shared_buffers": "6GB", "effective_cache_size": "9GB"}),
-			map[string]string{"huge_pages": "on", "huge_page_size": "2MB", "shared_buffers": "6GB"}, "1024MB", "9GB",
+			map[string]string{"huge_pages": "on", "huge_page_size": "2MB", "shared_buffers": "6GB"},
+			"1024MB", "9GB",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
