@@ -381,11 +381,45 @@ type DatabaseResources struct {
 	// +optional
 	// +capstan:form:title="Memory",order=55,group=advanced
 	Memory *resource.Quantity `json:"memory,omitempty"`
+
+	// HugePages that hold what the processes of the server share, in addition to the memory. Nodes must have them. With
+	// PostgreSQL only. A change restarts the members one by one. Default: ordinary pages, a part of the memory.
+	//
+	// +kubebuilder:example={"size":"2Mi","amount":"8Gi"}
+	// +optional
+	// +capstan:form:hidden
+	HugePages *DatabaseHugePages `json:"hugePages,omitempty"`
+}
+
+// DatabaseHugePages of each member.
+//
+// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self.amount)) || !quantity(string(self.amount)).isInteger() || quantity(string(self.amount)).asInteger() % quantity(self.size).asInteger() == 0",fieldPath=".amount",message="must be a whole number of pages: a multiple of size"
+type DatabaseHugePages struct {
+	// Size of a page: 2Mi or 1Gi. Default: 2Mi.
+	//
+	// +kubebuilder:validation:Enum="2Mi";"1Gi"
+	// +kubebuilder:default="2Mi"
+	// +kubebuilder:example="2Mi"
+	// +optional
+	Size string `json:"size,omitempty"`
+
+	// Amount for each member, as request and limit. The buffers of the server get what its other shared memory leaves, unless
+	// spec.config.shared_buffers is set; too little for them is refused.
+	//
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="must be a quantity of at least 256Mi, for instance 8Gi"
+	// +kubebuilder:example="8Gi"
+	Amount resource.Quantity `json:"amount"`
 }
 
 // DatabasePod is a part of the PodSpec of core/v1.
 type DatabasePod struct {
 	Scheduling `json:",inline"`
+
+	// Affinity to nodes and to other pods of this namespace, beside the spread of members, which it never weakens.
+	//
+	// +optional
+	// +capstan:form:hidden
+	Affinity *DatabaseAffinity `json:"affinity,omitempty"`
 }
 
 // MemberSpread is what members are spread over.

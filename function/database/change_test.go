@@ -52,6 +52,16 @@ func TestChange(t *testing.T) {
 			},
 			order: all,
 		},
+		"Affinity": {
+			reason:  "An affinity is told by itself.",
+			spec:    `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: example.org/disk, operator: Exists}]}]}}}}`,
+			effects: []v1alpha1.ChangeEffect{effect("spec.pod.affinity", v1alpha1.EffectRestart, v1alpha1.ChangedBySpec)},
+			order:   all,
+		},
+		"NoAffinity": {
+			reason: "An empty affinity is none.",
+			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}, podAffinity: {}}}`,
+		},
 		"Anywhere": {
 			reason: "An empty block means what its absence means.",
 			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {nodeSelector: {}}, podMetadata: {labels: {}}`,

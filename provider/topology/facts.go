@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -245,7 +247,27 @@ func (v *view) takes(n *corev1.Node) bool {
 			return false
 		}
 	}
+	if terms := v.parameters.NodeTerms; len(terms) > 0 && !slices.ContainsFunc(terms, func(t v1alpha1.NodeTerm) bool { return meets(n, t) }) {
+		return false
+	}
 	return ready(n) && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, v.repels)
+}
+
+// operators of expressions about nodes, as selectors know them.
+var operators = map[corev1.NodeSelectorOperator]selection.Operator{
+	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn, corev1.NodeSelectorOpExists: selection.Exists,
+	corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist, corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+}
+
+// meets reports whether a node meets a term, as the scheduler sees it: a term without expressions is met by none.
+func meets(n *corev1.Node, t v1alpha1.NodeTerm) bool {
+	for _, e := range t.MatchExpressions {
+		r, err := labels.NewRequirement(e.Key, operators[e.Operator], e.Values)
+		if err != nil || !r.Matches(labels.Set(n.GetLabels())) {
+			return false
+		}
+	}
+	return len(t.MatchExpressions) > 0
 }
 
 // repels reports whether a taint keeps members away.

@@ -187,6 +187,15 @@ func want(change ...func(*v1alpha1.TopologyObservation)) v1alpha1.TopologyObserv
 	return o
 }
 
+// labelled node: keys and values.
+func labelled(pairs ...string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		for i := 0; i < len(pairs); i += 2 {
+			n.Labels[pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
 func TestFacts(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -220,6 +229,38 @@ func TestFacts(t *testing.T) {
 				nodes: []corev1.Node{node("a"), node("b", pooled("databases")), node("c", pooled("databases")), node("d", pooled("batch"))}, now: now,
 			},
 			want: v1alpha1.TopologyObservation{Phase: v1alpha1.TopologyEmpty, Zones: []string{"zone-b", "zone-c"}, Nodes: 2},
+		},
+		"Terms": {
+			reason: "A node has to meet one of the terms, and all of it.",
+			in: &view{
+				parameters: v1alpha1.TopologyParameters{Database: "orders-db", NodeTerms: []v1alpha1.NodeTerm{
+					{MatchExpressions: []v1alpha1.NodeRequirement{
+						{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: []string{"nvme"}}, {Key: "cores", Operator: corev1.NodeSelectorOpGt, Values: []string{"7"}},
+					}},
+					{MatchExpressions: []v1alpha1.NodeRequirement{
+						{Key: "arm", Operator: corev1.NodeSelectorOpExists},
+						{Key: "cores", Operator: corev1.NodeSelectorOpLt, Values: []string{"7"}},
+						{Key: "old", Operator: corev1.NodeSelectorOpDoesNotExist},
+						{Key: "disk", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"hdd"}},
+					}},
+				}},
+				nodes: []corev1.Node{
+					node("a"), node("b", labelled("disk", "nvme", "cores", "8")), node("c", labelled("disk", "nvme", "cores", "7")),
+					node("d", labelled("arm", "", "cores", "4")), node("e", labelled("arm", "", "cores", "4", "old", "")),
+					node("f", labelled("arm", "", "cores", "4", "disk", "hdd")), node("g", labelled("arm", "", "cores", "many")),
+				}, now: now,
+			},
+			want: v1alpha1.TopologyObservation{Phase: v1alpha1.TopologyEmpty, Zones: []string{"zone-b", "zone-d"}, Nodes: 2},
+		},
+		"TermUnknown": {
+			reason: "An expression that cannot be read is met by no node.",
+			in: &view{
+				parameters: v1alpha1.TopologyParameters{Database: "orders-db", NodeTerms: []v1alpha1.NodeTerm{
+					{MatchExpressions: []v1alpha1.NodeRequirement{{Key: "a b", Operator: corev1.NodeSelectorOpDoesNotExist}}}, {},
+				}},
+				nodes: []corev1.Node{node("a")}, now: now,
+			},
+			want: v1alpha1.TopologyObservation{Phase: v1alpha1.TopologyEmpty},
 		},
 		"Repelled": {
 			reason: "Without a toleration reserved nodes do not count.",

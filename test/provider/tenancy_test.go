@@ -234,6 +234,8 @@ func fields() map[string]field {
 		"Topology.spec.forProvider.database":                                 {harmless: "It selects among the pods of its own namespace."},
 		"Topology.spec.forProvider.members[]":                                {harmless: "It selects among the pods of its own namespace."},
 		"Topology.spec.forProvider.nodeSelector{}":                           {harmless: countsNodes},
+		"Topology.spec.forProvider.nodeTerms[].matchExpressions[].key":       {harmless: countsNodes},
+		"Topology.spec.forProvider.nodeTerms[].matchExpressions[].values[]":  {harmless: countsNodes},
 		"Topology.spec.forProvider.tolerations[].effect":                     {harmless: countsNodes},
 		"Topology.spec.forProvider.tolerations[].key":                        {harmless: countsNodes},
 		"Topology.spec.forProvider.tolerations[].operator":                   {harmless: countsNodes},

@@ -115,6 +115,39 @@ type TopologySpec struct {
 	ForProvider TopologyParameters `json:"forProvider"`
 }
 
+// NodeTerm is a condition on the labels of a node.
+type NodeTerm struct {
+	// MatchExpressions that the labels of a node must all meet.
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	MatchExpressions []NodeRequirement `json:"matchExpressions"`
+}
+
+// NodeRequirement is an expression about one label of a node.
+type NodeRequirement struct {
+	// Key of the label.
+	//
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:example="example.org/disk"
+	Key string `json:"key"`
+
+	// Operator between the label and the values, as in a NodeSelectorRequirement of core/v1.
+	//
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt
+	// +kubebuilder:example=In
+	Operator corev1.NodeSelectorOperator `json:"operator"`
+
+	// Values of the label. Exists and DoesNotExist take none, Gt and Lt a whole number.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=atomic
+	// +kubebuilder:example={"nvme"}
+	// +optional
+	Values []string `json:"values,omitempty"`
+}
+
 // TopologyParameters are what to observe.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.removeSecrets) || self.removeSecrets.all(s, s.startsWith(self.database.split('.')[0] + '-'))",fieldPath=".removeSecrets",message="removeSecrets must begin with the name of the database (up to its first dot) and '-'"
@@ -153,6 +186,14 @@ type TopologyParameters struct {
 	// +kubebuilder:example={"example.org/pool":"databases"}
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// NodeTerms are conditions of nodes for the members' pods. Nodes that meet none of them do not count for zones and nodes
+	// of the status. Default: every node counts.
+	//
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=atomic
+	// +optional
+	NodeTerms []NodeTerm `json:"nodeTerms,omitempty"`
 
 	// Tolerations of the members' pods. Nodes with a taint NoSchedule or NoExecute that none of them tolerates do not
 	// count for zones and nodes of the status. Default: none.

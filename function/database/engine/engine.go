@@ -106,6 +106,10 @@ type Restarts interface {
 	// Restarting are those parameters as they follow from it.
 	Restarting(s Server) map[string]string
 
+	// OwnParameters of a member, which follow from what its pod has and others may not have yet. They count more than what members agree
+	// on. They are in the template of its pod, and RestartInputs has what they follow from.
+	OwnParameters(s Server) map[string]string
+
 	// NeedsRestart reports whether a parameter of spec.config is only read when the server starts.
 	NeedsRestart(parameter, version string) bool
 
@@ -254,6 +258,9 @@ type Server struct {
 	WALMoves       bool
 	SpecWALStorage resource.Quantity
 
+	// HugePages that the pod of a member has in addition to its memory.
+	HugePages HugePages
+
 	// Connections of each member, unless spec.config says otherwise.
 	Connections int32
 
@@ -299,6 +306,9 @@ type Server struct {
 	Replicating []string
 }
 
+// HugePages of a pod: the size of one, and of all, in bytes; zero for none.
+type HugePages struct{ Page, Amount int64 }
+
 // Coordinated is the Coordination that members got before, as far as Capstan depends on it.
 type Coordinated struct {
 	// Paused reports that failover is off, by hand or by a fence.
@@ -331,8 +341,8 @@ type Reload struct {
 	// Set are parameters of spec.config that took effect at once before this pass.
 	Set []string
 
-	// OwnMemory reports that spec.resources sets the memory, and no plan does.
-	OwnMemory bool
+	// OwnMemory reports that spec.resources sets the memory, and no plan does. HugePages reports that members get others.
+	OwnMemory, HugePages bool
 }
 
 // Pooler is what the configuration of poolers follows from.

@@ -17,6 +17,7 @@ const (
 	FeatureFence        Feature = "keep a member stopped (`fence`)"
 	FeatureMask         Feature = "mask a copy (`from.mask`)"
 	FeatureWALVolume    Feature = "a volume for the log alone (`walStorage`)"
+	FeatureHugePages    Feature = "huge pages (`resources.hugePages`)"
 	FeatureQueries      Feature = "metrics of your own queries (`monitoring.queries`)"
 )
 
@@ -24,6 +25,6 @@ const (
 func Features() []Feature {
 	return []Feature{
 		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence,
-		FeatureMask, FeatureWALVolume, FeatureQueries,
+		FeatureMask, FeatureWALVolume, FeatureHugePages, FeatureQueries,
 	}
 }

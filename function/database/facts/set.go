@@ -4,7 +4,9 @@ package facts
 
 import (
 	"cmp"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -104,8 +106,9 @@ type Set struct {
 	Emptied  bool
 	Stopped  string
 
-	// Memory of its server, in bytes.
-	Memory int64
+	// Memory of its server, in bytes, and HugePages by the name of the resource and their amount, as in hugepages-2Mi=8Gi.
+	Memory    int64
+	HugePages string
 
 	// LogVolume reports that its pod has a volume for the log alone.
 	LogVolume bool
@@ -133,6 +136,11 @@ func observeSet(letter string, o compose.Object, server string) Set {
 	container := Entry(compose.List(m, "spec", "template", "spec", "containers"), server)
 	if q, err := resource.ParseQuantity(compose.Text(container, "resources", "limits", "memory")); err == nil {
 		v.Memory = q.Value()
+	}
+	for name, q := range compose.Map(container, "resources", "limits") {
+		if amount, ok := q.(string); ok && strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
+			v.HugePages = name + "=" + amount
+		}
 	}
 	volumes := compose.List(m, "spec", "template", "spec", "volumes")
 	v.LogVolume = Entry(volumes, names.VolumeWAL) != nil

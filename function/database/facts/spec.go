@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -50,6 +51,11 @@ func (s *Cluster) Fields() engine.Server {
 	if q := s.Spec.WALStorage; q != nil {
 		f.SpecWALStorage = *q
 	}
+	if r := s.Spec.Resources; r != nil && r.HugePages != nil {
+		if page, err := resource.ParseQuantity(r.HugePages.Size); err == nil {
+			f.HugePages = engine.HugePages{Page: page.Value(), Amount: r.HugePages.Amount.Value()}
+		}
+	}
 	for name, v := range s.Spec.Config {
 		f.Config[name] = string(v)
 	}
@@ -68,6 +74,15 @@ func (s *Cluster) Fields() engine.Server {
 		}
 	}
 	return f
+}
+
+// HugePages that the spec asks for, by the name of the resource and their amount; "" for none.
+func (s *Cluster) HugePages() string {
+	r := s.Spec.Resources
+	if r == nil || r.HugePages == nil {
+		return ""
+	}
+	return corev1.ResourceHugePagesPrefix + r.HugePages.Size + "=" + Canonical(r.HugePages.Amount)
 }
 
 // Canonical quantity: the same for all ways to write it.

@@ -132,7 +132,7 @@ func forSignals(d *compose.Draft, s *facts.Cluster) map[string]bool {
 
 // backupLabels of the pods that take backups. Members have other labels.
 func backupLabels(s *names.Names) map[string]string {
-	return s.PodLabels(s.Traits.App+"-backup", names.LabelBackupOf)
+	return s.OtherPods()[names.PodsBackup]
 }
 
 // backupJobSpec is one backup.

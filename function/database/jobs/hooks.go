@@ -89,7 +89,7 @@ func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 			c.WithEnv(env("EXPECTED_STATUS", strconv.Itoa(int(st.HTTP.ExpectedStatus))))
 		}
 	}
-	labels := s.PodLabels(s.Traits.App+"-hook", names.LabelHookOf)
+	labels := s.OtherPods()[names.PodsHook]
 	return once(s, s.HookJob(st.ID), jobSpec(podOf(s, c, volumes...), labels, 0, hooks.Deadline(st.MaintenanceHook)).
 		WithPodReplacementPolicy(batchv1.Failed).
 		WithPodFailurePolicy(unlessEvicted()))

@@ -80,7 +80,7 @@ func begun(s *facts.Cluster, name string) bool { return s.Observed[names.VerifyN
 
 // verifyLabels of the pods that verify. Members and backup pods have other labels, and members admit backup pods.
 func verifyLabels(s *names.Names) map[string]string {
-	return s.PodLabels(s.Traits.App+"-verify", names.LabelVerificationOf)
+	return s.OtherPods()[names.PodsVerify]
 }
 
 // verifyJobSpec is one verification.

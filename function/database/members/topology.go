@@ -8,6 +8,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/decision"
@@ -42,6 +43,9 @@ func Topology(d *compose.Draft, s *decision.Decision) {
 		}
 		topology.Spec.ForProvider.NodeSelector, topology.Spec.ForProvider.Tolerations = nodes, sc.Tolerations
 	}
+	if a := s.NodeAffinity(); a != nil && a.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		topology.Spec.ForProvider.NodeTerms = nodeTerms(a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms)
+	}
 	// By its schema it only observes, and a switchover takes more.
 	if topology.Spec.ForProvider.Switchover != nil {
 		topology.Spec.ManagementPolicies = xpv2.ManagementPolicies{
@@ -49,6 +53,23 @@ func Topology(d *compose.Draft, s *decision.Decision) {
 		}
 	}
 	d.Add(s.In(names.Topology), topology, s.Side)
+}
+
+// nodeTerms for the provider.
+func nodeTerms(terms []v1alpha1.NodeTerm) []observev1alpha1.NodeTerm {
+	out := make([]observev1alpha1.NodeTerm, 0, len(terms))
+	for _, t := range terms {
+		all := make([]observev1alpha1.NodeRequirement, 0, len(t.MatchExpressions))
+		for _, e := range t.MatchExpressions {
+			values := make([]string, 0, len(e.Values))
+			for _, v := range e.Values {
+				values = append(values, string(v))
+			}
+			all = append(all, observev1alpha1.NodeRequirement{Key: e.Key, Operator: e.Operator, Values: values})
+		}
+		out = append(out, observev1alpha1.NodeTerm{MatchExpressions: all})
+	}
+	return out
 }
 
 // removable are the Secrets of certificates, which cert-manager can issue again. The authority stays, as the volumes do, unless the

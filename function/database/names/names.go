@@ -105,6 +105,25 @@ func (s *Names) PodLabels(app, label string) map[string]string {
 	return map[string]string{LabelName: app, LabelInstance: s.Name, LabelManagedBy: "capstan", label: s.Name}
 }
 
+// OtherPods are the labels of the Database's pods that are no members, by what they are.
+func (s *Names) OtherPods() map[string]map[string]string {
+	return map[string]map[string]string{
+		PodsBackup: s.PodLabels(s.Traits.App+"-backup", LabelBackupOf), PodsVerify: s.PodLabels(s.Traits.App+"-verify", LabelVerificationOf),
+		PodsHook: s.PodLabels(s.Traits.App+"-hook", LabelHookOf), PodsRepository: s.PodLabels(s.Traits.App+"-repository", LabelRepositoryOf),
+		PodsPooler: s.PodLabels(s.Traits.PoolerApp, LabelPooler), PodsReaderPooler: s.PodLabels(s.Traits.PoolerApp, LabelReaderPooler),
+	}
+}
+
+// Pods of a Database that are no members.
+const (
+	PodsBackup       = "backups"
+	PodsVerify       = "verifications of backups"
+	PodsHook         = "hooks"
+	PodsRepository   = "the host of the backup volume"
+	PodsPooler       = "poolers"
+	PodsReaderPooler = "poolers of readers"
+)
+
 // OwnLabels of what belongs to one generation.
 func (s *Names) OwnLabels() map[string]string {
 	l := s.Labels()

@@ -5,6 +5,7 @@ package podinputs
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -196,6 +197,7 @@ var plainFields = map[string]string{
 	inputExporter:    "spec.monitoring.enabled",
 	inputPullSecrets: "spec.imagePullSecrets",
 	inputPod:         "spec.pod",
+	inputAffinity:    "spec.pod.affinity",
 	inputPodMetadata: "spec.podMetadata",
 	inputWAL:         "spec.walStorage",
 	inputLogs:        "spec.logs.format",
@@ -213,8 +215,13 @@ func reloads(s *facts.Cluster, holds bool) []v1alpha1.ChangeEffect {
 	}
 	return s.Engine.Reloaded(engine.Reload{
 		Before: compose.Text(live.Map(), "metadata", "annotations", names.AnnotationConfig), After: coordination(s, holds),
-		Server: Server(s, holds), Set: loaded(s).Reloaded, OwnMemory: s.Spec.Resources.Memory != nil,
+		Server: Server(s, holds), Set: loaded(s).Reloaded, OwnMemory: s.Spec.Resources.Memory != nil, HugePages: getsHugePages(s),
 	})
+}
+
+// getsHugePages reports whether a member has other huge pages than the spec asks for.
+func getsHugePages(s *facts.Cluster) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.Sets)), func(o facts.Set) bool { return o.HugePages != s.HugePages() })
 }
 
 // gathered effects: one for each field, effect and cause, sorted.

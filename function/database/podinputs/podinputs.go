@@ -34,6 +34,7 @@ const (
 	inputServer      = "server"
 	inputPullSecrets = "pullSecrets"
 	inputPod         = "pod"
+	inputAffinity    = "affinity"
 	inputPodMetadata = "podMetadata"
 	inputWAL         = "logVolume"
 	inputLogs        = "logs"
@@ -64,6 +65,9 @@ func podInputsOf(s *facts.Cluster) podInputs {
 	}
 	if sc := s.Scheduling(); !placement.IsEmpty(sc) {
 		e[inputPod] = sc
+	}
+	if a := s.Affinity(); a != nil {
+		e[inputAffinity] = encoding.Hash(a) // which it is, may be long
 	}
 	if p := s.Spec.PodMetadata; p != nil && len(p.Labels)+len(p.Annotations) > 0 {
 		e[inputPodMetadata] = p

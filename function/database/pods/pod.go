@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/encoding"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
@@ -106,6 +107,7 @@ func PodTemplate(s *facts.Cluster, letter, target string, again bool) *applycore
 		WithVolumes(volumes(s)...).
 		WithVolumes(walVolume(s, letter)...).
 		WithVolumes(backupVolumes(s)...)
+	toPods(pod, s)
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	if s.Exports() {
 		pod.WithContainers(exporter(s))
@@ -164,7 +166,8 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 			Env("CAPSTAN_VERSION", s.Data),
 		).
 		WithEnv(Logs(s)...).
-		WithResources(Resources(s.Size.CPU, s.Size.Memory, s.Size.Memory)).
+		WithEnv(ownParameters(s)...).
+		WithResources(memberResources(s)).
 		WithLivenessProbe(Probe(&s.Names, "/livez", 10, 5, 6)).
 		WithReadinessProbe(Probe(&s.Names, "/readyz", 2, 2, 3)).
 		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
@@ -183,6 +186,25 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 		).
 		WithVolumeMounts(walMount(s)...).
 		WithVolumeMounts(backupMounts(s)...))
+}
+
+// ownParameters of the server, which follow from what its pod has.
+func ownParameters(s *facts.Cluster) []*applycorev1.EnvVarApplyConfiguration {
+	ps := s.Engine.OwnParameters(s.Fields())
+	if len(ps) == 0 {
+		return nil
+	}
+	return []*applycorev1.EnvVarApplyConfiguration{Env("CAPSTAN_PARAMETERS", Verbatim(encoding.JSON(ps)))}
+}
+
+// memberResources are the size of a member. Huge pages are beside the memory, and Kubernetes takes no request of them without the same limit.
+func memberResources(s *facts.Cluster) *applycorev1.ResourceRequirementsApplyConfiguration {
+	r := Resources(s.Size.CPU, s.Size.Memory, s.Size.Memory)
+	if h := s.Spec.Resources.HugePages; h != nil {
+		name := corev1.ResourceName(corev1.ResourceHugePagesPrefix + h.Size)
+		(*r.Requests)[name], (*r.Limits)[name] = h.Amount, h.Amount
+	}
+	return r
 }
 
 func serverPorts(t engine.Traits) []*applycorev1.ContainerPortApplyConfiguration {
@@ -251,6 +273,7 @@ func HardenedPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}
 	placement.Apply(pod, s.Scheduling())
+	toNodes(pod, s.NodeAffinity())
 	return pod
 }
 

@@ -49,6 +49,9 @@ func poolerRevision(s *facts.Cluster) string {
 	if sc := s.Scheduling(); !placement.IsEmpty(sc) {
 		e["pod"] = sc
 	}
+	if a := s.NodeAffinity(); a != nil {
+		e["nodeAffinity"] = a
+	}
 	return encoding.Hash(e)
 }
 

@@ -110,7 +110,7 @@ func repositorySet(s *facts.Cluster) compose.Named {
 			WithPersistentVolumeClaimRetentionPolicy(applyappsv1.StatefulSetPersistentVolumeClaimRetentionPolicy().
 				WithWhenDeleted(whenDeleted).WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(s.RepositorySelector())).
-			WithTemplate(applycorev1.PodTemplateSpec().WithLabels(s.PodLabels(s.Traits.App+"-repository", names.LabelRepositoryOf)).WithSpec(repositoryPod(s))))
+			WithTemplate(applycorev1.PodTemplateSpec().WithLabels(s.OtherPods()[names.PodsRepository]).WithSpec(repositoryPod(s))))
 	live := s.Observed[names.Repository]
 	if live == nil {
 		set.Spec.WithVolumeClaimTemplates(repositoryClaimTemplate(s))
@@ -176,8 +176,6 @@ func repositoryPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 	}
 	pod := pods.HardenedPod(s).
 		WithTerminationGracePeriodSeconds(60).
-		WithAffinity(applycorev1.Affinity().WithPodAntiAffinity(applycorev1.PodAntiAffinity().
-			WithPreferredDuringSchedulingIgnoredDuringExecution(apart(100, corev1.LabelHostname), apart(50, corev1.LabelTopologyZone)))).
 		WithContainers(pods.Hardened(applycorev1.Container().
 			WithName("repository").
 			WithImage(repositoryImage(s)).
@@ -196,6 +194,7 @@ func repositoryPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
 			pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixRepositoryServer)))
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+	pods.Apart(pod, apart(100, corev1.LabelHostname), apart(50, corev1.LabelTopologyZone))
 	pods.WithKey(s, pod)
 	return pod
 }

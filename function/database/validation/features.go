@@ -57,6 +57,9 @@ func uses(s *facts.Cluster) []use {
 	}
 	add(spec.Monitoring != nil && len(spec.Monitoring.Queries) > 0, engine.FeatureQueries, "spec.monitoring.queries", block)
 	add(spec.Fence != nil, engine.FeatureFence, "spec.fence", block)
+	if r := spec.Resources; r != nil && r.HugePages != nil {
+		add(true, engine.FeatureHugePages, "spec.resources.hugePages", r.HugePages.Amount.String())
+	}
 	if q := spec.WALStorage; q != nil {
 		add(true, engine.FeatureWALVolume, "spec.walStorage", q.String())
 	}

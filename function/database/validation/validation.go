@@ -38,6 +38,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkUpgrade,
 	checkNetwork,
 	checkPods,
+	checkAffinity,
 	checkBackup,
 	checkRestore,
 	checkStandby,

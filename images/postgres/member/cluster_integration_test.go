@@ -73,10 +73,11 @@ type cluster struct {
 	sub     int             // third number of the addresses
 	ipv6    bool            // the one member has the one address of IPv6 that every machine has
 	letters []string
-	apart   bool            // all pods have a volume for the write-ahead log
-	wal     map[string]bool // members whose pods have one
-	json    bool            // logs are lines of JSON
-	reaches []string        // lines of /etc/hosts beyond those of members
+	apart   bool              // all pods have a volume for the write-ahead log
+	wal     map[string]bool   // members whose pods have one
+	json    bool              // logs are lines of JSON
+	own     map[string]string // parameters of members, by letter, as JSON
+	reaches []string          // lines of /etc/hosts beyond those of members
 
 	mu      sync.Mutex
 	members map[string]*container.Running
@@ -373,6 +374,9 @@ func (c *cluster) start(letter string) *container.Running {
 	}
 	if c.json {
 		env = append(env, "CAPSTAN_LOGS=JSON")
+	}
+	if own := c.own[letter]; own != "" {
+		env = append(env, "CAPSTAN_PARAMETERS="+own)
 	}
 	if c.ipv6 {
 		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATRONI_RESTAPI_") })

@@ -24,11 +24,16 @@ var lacking = map[engine.Feature]string{
 		"remove it; to replace data that is in doubt, set spec.reinitialize",
 	engine.FeatureWALVolume: "MySQL has its redo log and its binary logs beside the data, and Capstan does not move them yet: remove it, and raise spec.storage " +
 		"to give them room",
+	engine.FeatureHugePages: "MySQL takes ordinary memory without an error when it gets no huge pages, and a member would be killed for it later; Capstan does not size " +
+		"its buffer pool for them yet: remove it, and raise spec.resources.memory",
 	engine.FeatureQueries: "members of MySQL run no queries of yours yet: remove it, and run an exporter for them beside your application, as a ReadOnly consumer",
 }
 
 // Lacks is about the first form of this engine: what is not in it comes later.
 func (mySQL) Lacks(f engine.Feature) string { return lacking[f] }
+
+// OwnParameters there are none: all members have the same.
+func (mySQL) OwnParameters(engine.Server) map[string]string { return nil }
 
 // CheckExtensions and CheckReplication have nothing to check: the engine lacks both.
 func (mySQL) CheckExtensions(engine.Server) []check.Problem  { return nil }

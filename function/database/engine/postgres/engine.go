@@ -133,7 +133,11 @@ func (postgreSQL) CheckConfig(s engine.Server) []check.Problem {
 			}
 		}
 	}
-	limited("memory", s.SpecMemory, parameterBuffers, "maintenance_work_mem", "work_mem")
+	if s.HugePages.Amount == 0 {
+		limited("memory", s.SpecMemory, parameterBuffers)
+	}
+	limited("memory", s.SpecMemory, "maintenance_work_mem", "work_mem")
+	ps = append(ps, server(s).checkHugePages()...)
 	if s.SpecWALStorage.IsZero() {
 		limited("storage", s.SpecStorage, "max_wal_size", "wal_keep_size", "max_slot_wal_keep_size")
 	} else {

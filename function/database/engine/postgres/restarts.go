@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -15,11 +16,15 @@ import (
 // fieldCapstan is what changed where no field of the spec did.
 const fieldCapstan = "capstan"
 
+// fieldHuge is where huge pages come from.
+const fieldHuge = "spec.resources.hugePages"
+
 // Keys of restart inputs. They are part of the revision of every member that runs.
 const (
 	inputConfig  = "config"
 	inputPreload = "preload"
 	inputCron    = "cron"
+	inputHuge    = "hugePages"
 )
 
 // RestartInputs are parameters of the spec that are read at the start, and what extensions need.
@@ -33,6 +38,9 @@ func (e postgreSQL) RestartInputs(s engine.Server) map[string]any {
 	}
 	if d := cronDatabase(s); d != "" {
 		inputs[inputCron] = d
+	}
+	if h := s.HugePages; h.Amount > 0 {
+		inputs[inputHuge] = fmt.Sprintf("%d of %d", h.Amount, h.Page)
 	}
 	return inputs
 }
@@ -57,6 +65,9 @@ func (postgreSQL) Restarted(before, after map[string]any) []v1alpha1.ChangeEffec
 	}
 	if !encoding.Same(before[inputCron], after[inputCron]) {
 		add("spec.extensions", "cron.database_name")
+	}
+	if !encoding.Same(before[inputHuge], after[inputHuge]) {
+		add(fieldHuge, compose.SortedKeys(postgreSQL{}.OwnParameters(engine.Server{HugePages: engine.HugePages{Page: bytesMB, Amount: bytesMB}}))...)
 	}
 	return effects
 }
@@ -108,6 +119,9 @@ func (e postgreSQL) Reloaded(r engine.Reload) []v1alpha1.ChangeEffect {
 func fieldOf(r engine.Reload, parameter string) (field, cause string) {
 	if _, set := r.Server.Config[parameter]; set || slices.Contains(r.Set, parameter) {
 		return "spec.config", v1alpha1.ChangedBySpec
+	}
+	if r.HugePages && parameter == "effective_cache_size" {
+		return fieldHuge, v1alpha1.ChangedBySpec
 	}
 	switch parameter {
 	case "max_wal_size", "min_wal_size", "max_slot_wal_keep_size", "wal_keep_size":

@@ -27,7 +27,8 @@ func (s Server) restarting() map[string]string {
 		"wal_log_hints": "on",
 		// A quarter of the memory; the operating system caches with the rest.
 		parameterBuffers: megabytes(s.Memory / 4),
-		// A node may have huge pages, and a container that may not use them is killed at its first access.
+		// A node may have huge pages, and a container that may not use them is killed at its first access. One that may has parameters
+		// of its own.
 		"huge_pages":              "off",
 		"unix_socket_directories": pgmember.FolderSocket,
 		"logging_collector":       "off",
@@ -43,7 +44,11 @@ func (s Server) restarting() map[string]string {
 	if s.Archives {
 		ps["archive_mode"] = "on"
 	}
-	maps.Copy(ps, s.configured(true))
+	own := s.configured(true)
+	if s.HugePages.Amount > 0 {
+		delete(own, parameterBuffers) // A member has them with its huge pages.
+	}
+	maps.Copy(ps, own)
 	return ps
 }
 
@@ -51,7 +56,7 @@ func (s Server) restarting() map[string]string {
 func (s Server) reloading() map[string]string {
 	ps := map[string]string{
 		// What the page cache is likely to hold. It allocates nothing.
-		"effective_cache_size": megabytes(s.Memory * 3 / 4),
+		"effective_cache_size": megabytes(s.Memory*3/4 + s.HugePages.Amount),
 		"maintenance_work_mem": megabytes(min(max(s.Memory/16, 16*bytesMB), 2<<30)),
 		// A quarter of the memory if every connection sorts at once.
 		"work_mem": fmt.Sprintf("%dkB", min(max(s.Memory/4/int64(s.MaxConnections), bytesMB), 64*bytesMB)/bytesKB),

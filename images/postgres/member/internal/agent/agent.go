@@ -57,6 +57,8 @@ type Command struct {
 	Health   string      `default:":8009"          env:"CAPSTAN_HEALTH_ADDRESS"                                       help:"Address to answer probes at."`
 	Exporter string      `default:"127.0.0.1:9187" env:"CAPSTAN_EXPORTER_ADDRESS"                                     help:"Address of the exporter in the pod."`
 	Logs     logs.Format `env:"CAPSTAN_LOGS"       help:"JSON for lines of JSON, otherwise the text of each program."`
+
+	Parameters Parameters `env:"CAPSTAN_PARAMETERS" help:"Parameters of the server that follow from the pod, as JSON."`
 }
 
 // Run the member until the context ends and PostgreSQL has stopped.
@@ -114,7 +116,7 @@ func (c *Command) loops(k kube.Client, marks *lines.Marks, log *slog.Logger) (*S
 	)
 	lock := &role.LockKeeper{DCS: store, Label: label}
 	supervisor := &Supervisor{
-		names: c.Names, marks: marks, probes: probes, reporter: reporter, label: label, log: log,
+		names: c.Names, marks: marks, parameters: c.Parameters, probes: probes, reporter: reporter, label: label, log: log,
 		gate: &gate.Gate{
 			Names: c.Names, Begun: time.Now(), Pods: own, DCS: store, Copies: copies, Reporter: reporter, Label: label, Log: log,
 			Upgrader: &upgrader.Upgrader{Names: c.Names, Kube: k, Pods: own, Log: log},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -20,11 +21,21 @@ type configuration struct {
 	apart bool
 	// marks of the lines of this member; nil if they are text.
 	marks *lines.Marks
+	// parameters that follow from its pod.
+	parameters Parameters
+}
+
+// Parameters of the server that follow from the pod of a member, such as its huge pages. They come as JSON.
+type Parameters map[string]string
+
+// UnmarshalText reads them.
+func (p *Parameters) UnmarshalText(text []byte) error {
+	return json.Unmarshal(text, (*map[string]string)(p))
 }
 
 // prepare what Patroni is started with in a folder, and return its path: a file, or that folder, where a later file counts more.
 func (c configuration) prepare(folder string) (string, error) {
-	if !c.apart && c.marks == nil {
+	if !c.apart && c.marks == nil && len(c.parameters) == 0 {
 		return layout.Configuration, nil
 	}
 	if err := c.write(folder); err != nil {
@@ -46,16 +57,19 @@ func (c configuration) write(folder string) error {
 			return err
 		}
 	}
-	if c.marks == nil {
+	if c.marks == nil && len(c.parameters) == 0 {
 		return nil
 	}
 	// What a member has of its own counts more than what all of them share. JSON is YAML.
-	raw, err := json.Marshal(map[string]any{
-		"log":        map[string]any{"format": c.marks.Patroni()},
-		"postgresql": map[string]any{"parameters": map[string]any{"log_line_prefix": c.marks.Server()}},
-	})
+	parameters := map[string]string{}
+	own := map[string]any{"postgresql": map[string]any{"parameters": parameters}}
+	maps.Copy(parameters, c.parameters)
+	if c.marks != nil {
+		own["log"], parameters["log_line_prefix"] = map[string]any{"format": c.marks.Patroni()}, c.marks.Server()
+	}
+	raw, err := json.Marshal(own)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, "3-logs.yaml"), raw, 0o600)
+	return os.WriteFile(filepath.Join(folder, "3-own.yaml"), raw, 0o600)
 }

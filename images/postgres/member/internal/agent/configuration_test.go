@@ -18,16 +18,19 @@ func TestConfiguration(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason      string
 		apart, json bool
+		parameters  Parameters
 		want        []string
 	}{
-		"Shared": {"A member without anything of its own reads what all share.", false, false, nil},
-		"Apart":  {"A volume for the log adds to it.", true, false, []string{"1-all.yaml", "2-wal.yaml"}},
-		"JSON":   {"So do marks of lines.", false, true, []string{"1-all.yaml", "3-logs.yaml"}},
-		"Both":   {"Both are read.", true, true, []string{"1-all.yaml", "2-wal.yaml", "3-logs.yaml"}},
+		"Shared": {"A member without anything of its own reads what all share.", false, false, nil, nil},
+		"Apart":  {"A volume for the log adds to it.", true, false, nil, []string{"1-all.yaml", "2-wal.yaml"}},
+		"JSON":   {"So do marks of lines.", false, true, nil, []string{"1-all.yaml", "3-own.yaml"}},
+		"Both":   {"Both are read.", true, true, nil, []string{"1-all.yaml", "2-wal.yaml", "3-own.yaml"}},
+		"Pages":  {"So do parameters that follow from the pod.", false, false, Parameters{"huge_pages": "on"}, []string{"1-all.yaml", "3-own.yaml"}},
+		"All":    {"They do not replace marks.", true, true, Parameters{"huge_pages": "on"}, []string{"1-all.yaml", "2-wal.yaml", "3-own.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "patroni")
-			c := configuration{apart: tc.apart}
+			c := configuration{apart: tc.apart, parameters: tc.parameters}
 			for range 2 { // Patroni may start again.
 				if tc.json {
 					c.marks = lines.NewMarks() // A container that starts again has others.
@@ -48,22 +51,47 @@ func TestConfiguration(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
-			if !tc.json {
+			if !tc.json && tc.parameters == nil {
 				return
 			}
-			raw, err := os.ReadFile(filepath.Join(folder, "3-logs.yaml"))
+			raw, err := os.ReadFile(filepath.Join(folder, "3-own.yaml"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			var logs map[string]any
-			if err := yaml.Unmarshal(raw, &logs); err != nil {
+			var own map[string]any
+			if err := yaml.Unmarshal(raw, &own); err != nil {
 				t.Fatal(err)
 			}
-			want := map[string]any{
-				"log":        map[string]any{"format": c.marks.Patroni()},
-				"postgresql": map[string]any{"parameters": map[string]any{"log_line_prefix": c.marks.Server()}},
+			parameters, want := map[string]any{}, map[string]any{}
+			for name, value := range tc.parameters {
+				parameters[name] = value
 			}
-			if diff := cmp.Diff(want, logs); diff != "" {
+			if tc.json {
+				want["log"], parameters["log_line_prefix"] = map[string]any{"format": c.marks.Patroni()}, c.marks.Server()
+			}
+			want["postgresql"] = map[string]any{"parameters": parameters}
+			if diff := cmp.Diff(want, own); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestParameters(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, text string
+		want         Parameters
+		fails        bool
+	}{
+		"Some":   {"They come as JSON.", `{"huge_pages":"on","shared_buffers":"8GB"}`, Parameters{"huge_pages": "on", "shared_buffers": "8GB"}, false},
+		"Broken": {"A member that does not know them must not start.", `huge_pages=on`, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got Parameters
+			if err := got.UnmarshalText([]byte(tc.text)); (err != nil) != tc.fails {
+				t.Fatalf("%s got the error %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})

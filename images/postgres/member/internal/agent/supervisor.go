@@ -38,13 +38,15 @@ const (
 
 // A Supervisor starts Patroni whenever the member may run and Patroni does not.
 type Supervisor struct {
-	names    layout.Names
-	marks    *lines.Marks // nil if logs are text
-	gate     *gate.Gate
-	probes   *health.State
-	reporter *report.Reporter
-	label    loop.Wakeup
-	log      *slog.Logger
+	names layout.Names
+	marks *lines.Marks // nil if logs are text
+
+	parameters Parameters
+	gate       *gate.Gate
+	probes     *health.State
+	reporter   *report.Reporter
+	label      loop.Wakeup
+	log        *slog.Logger
 
 	// child is the Patroni that runs, if one does. Only Run writes it.
 	child atomic.Pointer[process.Child]
@@ -104,7 +106,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 
 // start Patroni.
 func (s *Supervisor) start() (*process.Child, error) {
-	path, err := configuration{apart: walvolume.Own.Mounted(), marks: s.marks}.prepare(layout.Configurations)
+	path, err := configuration{apart: walvolume.Own.Mounted(), marks: s.marks, parameters: s.parameters}.prepare(layout.Configurations)
 	if err != nil {
 		return nil, err
 	}

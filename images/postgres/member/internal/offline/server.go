@@ -98,6 +98,8 @@ func Start(ctx context.Context, programs, data, folder string, preload []string)
 		{"max_locks_per_transaction", control["max_locks_per_xact setting"]},
 		{"shared_preload_libraries", strings.Join(preload, ",")},
 		{"shared_buffers", "128MB"},
+		// The node may have them, and the pod may not use them.
+		{"huge_pages", "off"},
 		{"autovacuum", "off"},
 		{"logging_collector", "off"},
 		{"log_destination", "stderr"},

@@ -127,13 +127,16 @@ func (j *Job) options(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
+// withoutHugePages run all servers of an upgrade, because the pages of the pod are for the server of the member.
+const withoutHugePages = "huge_pages=off"
+
 // arguments of pg_upgrade into data.
 func (j *Job) arguments(data string, options []string) []string {
 	args := slices.Grow([]string{
 		"--old-bindir=" + pgmember.Programs(j.From), "--new-bindir=" + pgmember.Programs(j.To), "--old-datadir=" + layout.UpgradeCopy,
 		"--new-datadir=" + data, "--username=" + pgmember.RoleSuperuser, "--old-port=5432", "--link",
 	}, len(options))
-	for _, o := range options {
+	for _, o := range append([]string{withoutHugePages}, options...) {
 		// The shell reads this, and a database may have any name.
 		args = append(args, "--new-options=-c '"+strings.ReplaceAll(o, "'", `'\''`)+"'")
 	}
@@ -144,7 +147,7 @@ func (j *Job) arguments(data string, options []string) []string {
 // versions of columns, and the bytes that it took.
 func (j *Job) rehearse(ctx context.Context, options []string) (found string, unversioned bool, size int64, err error) {
 	args := slices.Grow([]string{
-		"-D", layout.UpgradeTrial, "-k", layout.UpgradeWork, "-p", strconv.Itoa(portTrial), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "autovacuum=off",
+		"-D", layout.UpgradeTrial, "-k", layout.UpgradeWork, "-p", strconv.Itoa(portTrial), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "autovacuum=off", "-c", withoutHugePages,
 	}, 2*len(options))
 	for _, o := range options {
 		args = append(args, "-c", o)

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -99,6 +100,22 @@ func (j *Job) settings(control Control, source string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
+// hugePages in what Patroni writes of a server that has its buffers in them.
+var hugePages = regexp.MustCompile(`(?m)^huge_pages = '?on'?$`)
+
+// ordinaryMemory are settings of the copy's server, which has no huge pages although the leader may have them, by the file that was copied.
+func ordinaryMemory(file string) ([]string, error) {
+	lines := []string{"huge_pages = off"}
+	copied, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read the settings of the copy: %w", err)
+	}
+	if hugePages.Match(copied) {
+		lines = append(lines, "shared_buffers = 128MB")
+	}
+	return lines, nil
+}
+
 // Follow a leader, or without one the leader it followed before. It returns when the copy's server answers.
 func (j *Job) Follow(ctx context.Context, leader Leader) error {
 	running := j.running()
@@ -108,7 +125,12 @@ func (j *Job) Follow(ctx context.Context, leader Leader) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(layout.UpgradeCopy, "postgresql.auto.conf"), []byte(j.settings(control, source)), 0o600); err != nil {
+		pages, err := ordinaryMemory(filepath.Join(layout.UpgradeCopy, "postgresql.conf"))
+		if err != nil {
+			return err
+		}
+		settings := j.settings(control, source) + strings.Join(pages, "\n") + "\n"
+		if err := os.WriteFile(filepath.Join(layout.UpgradeCopy, "postgresql.auto.conf"), []byte(settings), 0o600); err != nil {
 			return fmt.Errorf("cannot set the leader that the copy follows: %w", err)
 		}
 		j.source = source

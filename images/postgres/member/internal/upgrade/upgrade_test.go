@@ -93,9 +93,34 @@ func TestDBName(t *testing.T) {
 func TestArguments(t *testing.T) {
 	j := &Job{From: "15", To: "17"}
 	got := j.arguments("/data/upgrade/data", []string{"shared_preload_libraries=pgaudit,pg_cron", "cron.database_name=it's"})
-	want := []string{`--new-options=-c 'shared_preload_libraries=pgaudit,pg_cron'`, `--new-options=-c 'cron.database_name=it'\''s'`}
-	if diff := cmp.Diff(want, got[len(got)-2:]); diff != "" {
+	want := []string{`--new-options=-c 'huge_pages=off'`, `--new-options=-c 'shared_preload_libraries=pgaudit,pg_cron'`, `--new-options=-c 'cron.database_name=it'\''s'`}
+	if diff := cmp.Diff(want, got[len(got)-3:]); diff != "" {
 		t.Errorf("arguments(...): -want, +got:\n%s", diff)
+	}
+}
+
+// TestSettings of the copy's server, which runs beside another one in a pod whose huge pages are for neither.
+func TestSettings(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, copied, want string }{
+		"Ordinary": {"A server in ordinary memory has buffers that fit it.", "huge_pages = 'off'\nshared_buffers = '1GB'\n", "huge_pages = off\n"},
+		"Huge":     {"Buffers in huge pages may be larger than the memory.", "shared_buffers = '30GB'\nhuge_pages = 'on'\n", "huge_pages = off\nshared_buffers = 128MB\n"},
+		"None":     {"Without a file nothing is known.", "", "huge_pages = off\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "postgresql.conf")
+			if tc.copied != "" {
+				if err := os.WriteFile(file, []byte(tc.copied), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := ordinaryMemory(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, "\n")+"\n"); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 
