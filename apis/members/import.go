@@ -4,7 +4,7 @@ package members
 
 import "slices"
 
-// States of an import from another server, in the order in which they come.
+// States of an import from another server or from dumps, in the order in which they come.
 const (
 	// ImportChecking: the source was not looked at yet, or databases are missing that the import fills.
 	ImportChecking = "Checking"
@@ -20,12 +20,15 @@ const (
 	ImportCuttingOver = "CuttingOver"
 	// ImportCutOver: the import has ended, and the Database is independent of the source.
 	ImportCutOver = "CutOver"
+	// ImportRestored: every dump is restored, which ends the import.
+	ImportRestored = "Restored"
 )
 
-// ImportReport is what the leader reports of an import from another server. Nothing in
+// ImportReport is what the leader reports of an import from another server or from dumps. Nothing in
 // it ticks: amounts change in steps.
 type ImportReport struct {
-	// State: Checking, Incompatible, Copying, Following, Failing, CuttingOver or CutOver.
+	// State: Checking, Incompatible, Copying, Following, Failing, CuttingOver, CutOver or
+	// Restored.
 	//
 	// +optional
 	State string `json:"state,omitempty"`
@@ -41,7 +44,8 @@ type ImportReport struct {
 	// +optional
 	Findings []string `json:"findings,omitempty"`
 
-	// Copied is how many of the tables were copied, in percent, in steps of 10.
+	// Copied is how many of the tables were copied, or how much of the dumps was read, in
+	// percent, in steps of 10.
 	//
 	// +optional
 	Copied int32 `json:"copied,omitempty"`

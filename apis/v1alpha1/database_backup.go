@@ -135,8 +135,9 @@ const (
 
 // DatabaseSource is the initial data of a new Database.
 //
-// +kubebuilder:validation:ExactlyOneOf=database;backup;server
+// +kubebuilder:validation:ExactlyOneOf=database;backup;server;dump
 // +kubebuilder:validation:XValidation:rule="!has(self.mask) || !has(self.server)",fieldPath=".mask",message="must not be set with server: rows that are copied while it runs would not be masked"
+// +kubebuilder:validation:XValidation:rule="!has(self.mask) || !has(self.dump)",fieldPath=".mask",message="must not be set with dump: rows of a dump are restored into a server that runs"
 // +kubebuilder:validation:XValidation:rule="!has(self.mask) || !has(self.backup) || !has(self.backup.follow) || !self.backup.follow",fieldPath=".mask",message="must not be set with backup.follow: a standby has the data of its primary"
 type DatabaseSource struct {
 	// Database of this namespace to copy, from its backups. It is not changed and need not run.
@@ -154,6 +155,12 @@ type DatabaseSource struct {
 	//
 	// +optional
 	Server *DatabaseSourceServer `json:"server,omitempty"`
+
+	// Dump that pg_dump wrote into a bucket, in any of its formats. It is restored once. Until it is, no consumer can log
+	// in here.
+	//
+	// +optional
+	Dump *DatabaseSourceDump `json:"dump,omitempty"`
 
 	// Mask is SQL that changes the restored data before any client can connect: names, addresses and all else that a copy must not have.
 	// The statements run one after the other, on a server that no network reaches. Until all of them have succeeded, the Database has no

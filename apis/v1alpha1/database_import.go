@@ -108,9 +108,9 @@ type DatabaseCutOver struct {
 	StopWrites bool `json:"stopWrites,omitempty"`
 }
 
-// ImportStatus is the state of a Database with spec.from.server.
+// ImportStatus is the state of a Database with spec.from.server or spec.from.dump.
 type ImportStatus struct {
-	// Importing reports that the source has not been cut over yet.
+	// Importing reports that the source has not been cut over yet, or that not every dump is restored.
 	Importing bool `json:"importing"`
 
 	// Findings are what stands in the way of the import, each with its remedy.
@@ -119,7 +119,7 @@ type ImportStatus struct {
 	// +optional
 	Findings []string `json:"findings,omitempty"`
 
-	// CopiedPercent of the tables, in steps of 10.
+	// CopiedPercent of the tables, or of the bytes of all dumps, in steps of 10.
 	//
 	// +optional
 	CopiedPercent int32 `json:"copiedPercent,omitempty"`

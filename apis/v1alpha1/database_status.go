@@ -124,7 +124,7 @@ type DatabaseStatus struct {
 	// +optional
 	Standby *StandbyStatus `json:"standby,omitempty"`
 
-	// Import of a Database with spec.from.server.
+	// Import of a Database with spec.from.server or spec.from.dump.
 	//
 	// +optional
 	Import *ImportStatus `json:"import,omitempty"`

@@ -231,9 +231,9 @@ type DatabaseSpec struct {
 	// +capstan:form:title="Backups",order=60
 	Backup *DatabaseBackup `json:"backup,omitempty"`
 
-	// From is the initial data of a new Database: the backups of another one, up to the latest or an earlier moment, or a
-	// running server. It is used once, when the first member is created, and cannot change. Default: the Database starts
-	// empty.
+	// From is the initial data of a new Database: the backups of another one, up to the latest or an earlier moment, a
+	// running server, or a dump in a bucket. It is used once, when the first member is created, and cannot change.
+	// Default: the Database starts empty.
 	//
 	// +kubebuilder:example={"database":{"name":"orders-db","at":"2026-11-21T08:59:00Z"}}
 	// +optional

@@ -176,3 +176,123 @@ func TestImportRefuses(t *testing.T) {
 		}
 	}
 }
+
+// dumps is a Database that is filled from a dump, with room for more fields.
+const dumps = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: orders_db}, {name: audit}],
+	from: {dump: {connectionSecretRef: {name: dumps}, databases: [{name: orders_db, path: dumps/orders.dump, format: Custom}, {name: audit, path: dumps/audit}]}}%s}`
+
+// restores world: one whose leader restores dumps.
+func restores(tb testing.TB) *world {
+	tb.Helper()
+	w := running(tb, fmt.Sprintf(dumps, ""))
+	w.imports = &observev1alpha1.ImportReport{State: observev1alpha1.ImportCopying, Copied: 40, Message: "dumps are being restored"}
+	w.react()
+	return w
+}
+
+// TestDump: members know the dumps and the Secret of their bucket, nobody logs in before all are restored, and conditions say so. Afterwards
+// consumers have logins for good, and no member restarts for it.
+func TestDump(t *testing.T) {
+	w := restores(t)
+	p := w.pass()
+	want := `"dumps":{"databases":[{"name":"orders_db","path":"dumps/orders.dump","format":"Custom"},{"name":"audit","path":"dumps/audit"}]}`
+	if file := compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember); !strings.Contains(file, want) || strings.Contains(file, `"import"`) || strings.Contains(file, `"from"`) {
+		t.Errorf("members are not told of the dumps: %s", file)
+	}
+	secret := ""
+	for _, o := range w.request.Observed {
+		for _, v := range compose.List(o.Map(), "spec", "template", "spec", "volumes") {
+			if v, ok := v.(map[string]any); ok && compose.Text(v, "name") == names.VolumeImport {
+				secret = compose.Text(v, "secret", "secretName")
+			}
+		}
+	}
+	if secret != "dumps" {
+		t.Errorf("members have the Secret %q, want dumps", secret)
+	}
+	for name, expected := range map[string]string{
+		"Imported": "False ImportCopying", "Available": "False Importing", "ConsumersReady": "False Importing", "Updated": "True Updated", "Accepted": "True Valid",
+	} {
+		if s, reason, message := condition(p, name); s+" "+reason != expected {
+			t.Errorf("%s is %s %s (%s), want %s", name, s, reason, message, expected)
+		}
+	}
+	if got := w.logins(); len(got) > 0 || p.Ready {
+		t.Errorf("consumers can log in, and write: %v; ready: %t", got, p.Ready)
+	}
+	if st := told(t, p); st.Leader != "" || st.Import == nil || !st.Import.Importing || st.Import.CopiedPercent != 40 {
+		t.Errorf("the status is %+v, leader %q", st.Import, st.Leader)
+	}
+	before := w.revisions()
+	w.imports = &observev1alpha1.ImportReport{State: observev1alpha1.ImportRestored, Copied: 100}
+	w.react()
+	w.pass() // it is remembered first
+	if len(w.logins()) > 0 {
+		t.Error("consumers get logins before the end is remembered")
+	}
+	for range 4 {
+		w.pass()
+	}
+	p = w.pass()
+	for name, expected := range map[string]string{"Imported": "True DumpRestored", "Available": "True Leading", "ConsumersReady": "True ConsumersConnected"} {
+		if s, reason, message := condition(p, name); s+" "+reason != expected {
+			t.Errorf("%s is %s %s (%s), want %s", name, s, reason, message, expected)
+		}
+	}
+	if m := w.remembers().Imported; m == nil || !p.Ready || len(w.logins()) == 0 {
+		t.Errorf("remembered: %+v, ready: %t, logins: %v", m, p.Ready, w.logins())
+	}
+	if diff := cmp.Diff(before, w.revisions()); diff != "" {
+		t.Errorf("the end restarts members: -before, +after:\n%s", diff)
+	}
+	if st := told(t, p).Import; st.Importing || st.CutOver != "" || st.CutOverAt == nil {
+		t.Errorf("the status is %+v", st)
+	}
+	if file := compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember); !strings.Contains(file, `"ended":true`) {
+		t.Errorf("members are not told that the import has ended: %s", file)
+	}
+	w.imports = nil
+	w.react()
+	if w.pass(); len(w.logins()) == 0 {
+		t.Error("without a report of the leader, logins go")
+	}
+}
+
+// TestDumpTells what its leader reports.
+func TestDumpTells(t *testing.T) {
+	for state, want := range map[string]string{
+		observev1alpha1.ImportChecking: "False ImportChecking", observev1alpha1.ImportIncompatible: "False ImportIncompatible", observev1alpha1.ImportCopying: "False ImportCopying",
+		observev1alpha1.ImportFailing: "False ImportFailing", observev1alpha1.ImportRestored: "False ImportCopying", "": "Unknown ImportUnknown",
+		// Reports of an import from a server do not end this one.
+		observev1alpha1.ImportCutOver: "False ImportChecking",
+	} {
+		w := restores(t)
+		w.imports = &observev1alpha1.ImportReport{State: state, CutOver: "go", Message: "it says why", Findings: []string{"there is no object dumps/orders.dump"}}
+		w.react()
+		p := w.plan()
+		s, reason, message := condition(p, "Imported")
+		if s+" "+reason != want || p.Ready {
+			t.Errorf("%q: Imported is %s %s, want %s; ready: %t", state, s, reason, want, p.Ready)
+		}
+		if state == observev1alpha1.ImportIncompatible && !strings.Contains(message, "spec.from.dump: ") && !strings.Contains(message, "there is no object") {
+			t.Errorf("the condition does not have the findings: %s", message)
+		}
+	}
+}
+
+// TestDumpRefuses what cannot work, with cause and remedy.
+func TestDumpRefuses(t *testing.T) {
+	for _, c := range []struct{ reason, spec, want string }{
+		{"The login of the restore would have rights of its own.", strings.Replace(fmt.Sprintf(dumps, ""), `version: "17"`, `version: "15"`, 1), `spec.version: "15": spec.from.dump needs version 16`},
+		{"The database is not there.", strings.Replace(fmt.Sprintf(dumps, ""), "name: audit, path", "name: other, path", 1), `spec.from.dump.databases[1].name: "other": must be one of spec.databases`},
+		{"The restore would take the login away.", fmt.Sprintf(dumps, ", consumers: [{name: app}, {name: capstan-restore}]"), `spec.consumers[1].name: "capstan-restore": its login`},
+		{"A failover could lose what is not read again.", fmt.Sprintf(dumps, ", availability: {durability: Asynchronous}"), `spec.availability.durability: Asynchronous: a failover`},
+		{"A generation beside it would be of nothing.", fmt.Sprintf(dumps, ", restore: {id: r1}"), `spec.restore.id: "r1"`},
+		{"A dump has no cut-over.", fmt.Sprintf(dumps, ", cutOver: {id: go}"), `spec.cutOver.id: "go": this Database is not imported from a server`},
+	} {
+		w := newWorld(t, c.spec)
+		if s, reason, message := condition(w.plan(), "Accepted"); s+reason != "FalseInvalidSpec" || !strings.Contains(message, c.want) {
+			t.Errorf("%s Accepted is %s %s: %s", c.reason, s, reason, message)
+		}
+	}
+}

@@ -69,6 +69,8 @@ func TestGroupRefuses(t *testing.T) {
 		"Volume":       {with(group, `backup: {to: {volume: {}}}`), "UnsupportedByEngine", "spec.backup.to.volume: pgBackRest serves a volume of backups, and it knows PostgreSQL only"},
 		"Promote":      {with(group, `promote: {id: a}`), "UnsupportedByEngine", "spec.promote: members of MySQL do not follow"},
 		"Follow":       {with(group, `from: {backup: {connectionSecretRef: {name: old}, database: old, follow: true}}`), "UnsupportedByEngine", "spec.from.backup.follow: true: "},
+		"Server":       {with(group, `from: {server: {host: legacy.example, credentialsSecretRef: {name: legacy}}}`), "UnsupportedByEngine", "spec.from.server: members of MySQL import nothing yet"},
+		"Dump":         {with(group, `from: {dump: {connectionSecretRef: {name: dumps}, databases: [{name: orders, path: orders.sql}]}}`), "UnsupportedByEngine", "spec.from.dump: members of MySQL import nothing yet"},
 		"Upgrade":      {with(group, `upgrade: {retry: a}`), "VersionChangeUnsupported", "spec.upgrade: "},
 		"Pooler":       {with(group, `pooler: {}`), "UnsupportedByEngine", "spec.pooler: Capstan has no poolers for MySQL yet"},
 		"Extension":    {with(group, `extensions: [pg_trgm]`), "UnsupportedByEngine", "spec.extensions: "},

@@ -56,6 +56,8 @@ type Config struct {
 	From *Source `json:"from,omitempty"`
 	// Import is the running server that fills the Database, if any.
 	Import *Import `json:"import,omitempty"`
+	// Dumps fill the Database, if any.
+	Dumps *Dumps `json:"dumps,omitempty"`
 	// Upgrade is the upgrade that this generation begins with, if any.
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
 	// TakeOver is what this generation waits for before it has clients, while it is filled beside another one by a restore. Nil: nothing.

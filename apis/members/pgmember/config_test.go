@@ -46,6 +46,7 @@ func complete() Config {
 			Skip: []string{SkipLargeObjects}, CutOver: &CutOver{ID: "2026-11-26-a", StopWrites: true},
 			Object: "8f14e45f-ceea-467f-a0e6-000000000001", Ended: true,
 		},
+		Dumps:    &Dumps{Databases: []Dump{{Name: "app", Path: "dumps/app.dump", Format: DumpCustom}}, Ended: true},
 		TakeOver: &TakeOver{ID: "before-the-bad-deploy", Database: "orders-db", Scope: "orders-db-3f2a9c1b"},
 	}
 }

@@ -2,7 +2,8 @@
 
 package pgmember
 
-// FolderImport holds the Secret of the server that a Database is imported from: host, username, password, and optionally ca.crt.
+// FolderImport holds the Secret of what a Database is imported from. Of a server: host, username, password, and optionally ca.crt. Of dumps: what
+// the connection Secret of a bucket has.
 const FolderImport = "/etc/capstan/import"
 
 // What an import may leave out.

@@ -44,7 +44,7 @@ type UpgradeReport = members.UpgradeReport
 // FollowReport is the report of the leader about the archive that its Database follows.
 type FollowReport = members.FollowReport
 
-// ImportReport is the report of the leader about the import from another server.
+// ImportReport is the report of the leader about the import from another server or from dumps.
 type ImportReport = members.ImportReport
 
 // States of an import.
@@ -56,6 +56,7 @@ const (
 	ImportFailing      = members.ImportFailing
 	ImportCuttingOver  = members.ImportCuttingOver
 	ImportCutOver      = members.ImportCutOver
+	ImportRestored     = members.ImportRestored
 )
 
 // States of a standby cluster.

@@ -17,7 +17,7 @@ func SourceFile(s *facts.Cluster) *engine.Source {
 		return filledFrom(s)
 	}
 	switch from := s.Spec.From; {
-	case from == nil, from.Server != nil:
+	case from == nil, from.Server != nil, from.Dump != nil:
 		return nil
 	case from.Database != nil:
 		return &engine.Source{
@@ -52,7 +52,7 @@ func SourceSecret(s *facts.Cluster) string {
 		return BucketSecret(s)
 	}
 	switch from := s.Spec.From; {
-	case from == nil, from.Server != nil:
+	case from == nil, from.Server != nil, from.Dump != nil:
 		return ""
 	case from.Database != nil:
 		return from.Database.Name + "-" + names.SuffixBackupBucket
@@ -77,7 +77,7 @@ func SourceKey(s *facts.Cluster) facts.KeyRef {
 		return Key(s)
 	}
 	switch from := s.Spec.From; {
-	case from == nil, from.Server != nil:
+	case from == nil, from.Server != nil, from.Dump != nil:
 		return facts.KeyRef{}
 	case from.Database != nil:
 		return keyOf(from.Database.Encryption)

@@ -33,8 +33,8 @@ func (s *Pass) next() (memory.Memory, bool) {
 		m.Promoted = &memory.Promotion{ID: s.Spec.Promote.ID, When: s.Moment()}
 		return m, true
 	}
-	if s.CutOverEnds() {
-		m.Imported = &memory.Promotion{ID: s.ImportReport().CutOver, When: s.Moment()}
+	if id := importEnds(s.Cluster); id != "" {
+		m.Imported = &memory.Promotion{ID: id, When: s.Moment()}
 		return m, true
 	}
 	if w != nil && !w.Closed() {

@@ -19,12 +19,13 @@ const (
 	FeatureWALVolume    Feature = "a volume for the log alone (`walStorage`)"
 	FeatureHugePages    Feature = "huge pages (`resources.hugePages`)"
 	FeatureQueries      Feature = "metrics of your own queries (`monitoring.queries`)"
+	FeatureImport       Feature = "import a running server or a dump (`from.server`, `from.dump`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
 		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence,
-		FeatureMask, FeatureWALVolume, FeatureHugePages, FeatureQueries,
+		FeatureMask, FeatureWALVolume, FeatureHugePages, FeatureQueries, FeatureImport,
 	}
 }

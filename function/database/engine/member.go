@@ -58,6 +58,9 @@ type Member struct {
 	// Import is the running server that fills the Database; nil without one.
 	Import *Import
 
+	// Dumps fill the Database; nil without any.
+	Dumps *Dumps
+
 	// TakeOver is what this generation waits for before it has clients; nil for nothing. An engine whose members do not know it leaves it out:
 	// then the function alone switches clients.
 	TakeOver *TakeOver
@@ -89,6 +92,14 @@ type Import struct {
 	Object string
 
 	// Ended reports that consumers have logins: nothing is imported any more, also into empty data.
+	Ended bool
+}
+
+// Dumps in a bucket, each of which fills a database once.
+type Dumps struct {
+	Databases []v1alpha1.DumpedDatabase
+
+	// Ended reports that consumers have logins: nothing is restored any more, also into empty data.
 	Ended bool
 }
 

@@ -11,13 +11,21 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// Imports reports whether the Database is filled from a running server, or was. It never changes.
+// Imports reports whether the Database is filled from a running server or from dumps, or was. It never changes.
 func (s *Cluster) Imports() bool {
-	return s.Generation == 1 && s.Spec.From != nil && s.Spec.From.Server != nil
+	return s.Generation == 1 && s.Spec.From != nil && (s.Spec.From.Server != nil || s.Spec.From.Dump != nil)
 }
 
-// Importing reports whether the source is still the one that takes writes. Once consumers had logins, it is not, also without the record of
-// the cut-over.
+// Dumps fill the Database, or did; nil when it is not filled from dumps.
+func (s *Cluster) Dumps() *v1alpha1.DatabaseSourceDump {
+	if !s.Imports() {
+		return nil
+	}
+	return s.Spec.From.Dump
+}
+
+// Importing reports whether the source is still the one that takes writes, or dumps are not restored yet. Once consumers had logins, neither
+// holds, also without the record of the end.
 func (s *Cluster) Importing() bool {
 	if !s.Imports() || s.Memory.Imported != nil {
 		return false

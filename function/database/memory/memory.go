@@ -40,7 +40,7 @@ type Memory struct {
 	// Promoted is the promotion of a Database that was a standby; nil before.
 	Promoted *Promotion `json:"promoted,omitempty"`
 
-	// Imported is the cut-over of a Database that was filled from another server; nil before.
+	// Imported is the end of the import of a Database that was filled from another server or from dumps; nil before.
 	Imported *Promotion `json:"imported,omitempty"`
 
 	// Versions are the major versions of the data of generations, once there was an upgrade.

@@ -11,7 +11,7 @@ import (
 
 // importAlerts of a Database that is filled from another server. That server keeps what is not applied, until its disk is full.
 func importAlerts(s *facts.Cluster) []engine.Alert {
-	if !s.Importing() {
+	if !s.Importing() || s.Dumps() != nil {
 		return nil
 	}
 	return []engine.Alert{{

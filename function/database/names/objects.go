@@ -184,7 +184,7 @@ const (
 	// VolumeSource and VolumeSourceKey have the same of the backup that a Database begins with.
 	VolumeSource    = "source"
 	VolumeSourceKey = "source-key"
-	// VolumeImport has the Secret of the server that a Database is imported from.
+	// VolumeImport has the Secret of the server or of the bucket that a Database is imported from.
 	VolumeImport = "import"
 
 	// VolumeSourceRepository has what opens the source's volume of backups, if it has one.

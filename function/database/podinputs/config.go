@@ -36,7 +36,7 @@ func MemberFile(s *facts.Cluster) engine.Member {
 		Generation: s.Generation, Domain: s.Host(names.SuffixPods),
 		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Recorded: toRecord(s), Pooled: s.Pooled(),
 		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
-		Import: importFile(s), TakeOver: takeOverFile(s),
+		Import: importFile(s), Dumps: dumpsFile(s), TakeOver: takeOverFile(s),
 	}
 	if r := s.Spec.Reinitialize; r != nil {
 		m.Reinitialize = &members.Reinitialize{ID: r.ID, Member: r.Member}

@@ -11,11 +11,19 @@ import (
 // importFile is the server that fills the Database. It stays after the cut-over, with a word that the import has ended: the record of that
 // outlives the data, which is not imported a second time.
 func importFile(s *facts.Cluster) *engine.Import {
-	if !s.Imports() {
+	if !s.Imports() || s.Dumps() != nil {
 		return nil
 	}
 	from := s.Spec.From.Server
 	return &engine.Import{
 		Host: from.Host, Port: *from.Port, TLS: from.TLS, Databases: s.Imported(), Skip: from.Skip, CutOver: s.Spec.CutOver, Object: compose.Text(s.Composite.Map(), "metadata", "uid"), Ended: !s.Importing(),
 	}
+}
+
+// dumpsFile is the dumps that fill the Database. Like a server, they stay after their end.
+func dumpsFile(s *facts.Cluster) *engine.Dumps {
+	if s.Dumps() == nil {
+		return nil
+	}
+	return &engine.Dumps{Databases: s.Dumps().Databases, Ended: !s.Importing()}
 }

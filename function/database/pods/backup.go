@@ -29,8 +29,11 @@ func backupVolumes(s *facts.Cluster) []*applycorev1.VolumeApplyConfiguration {
 	if name := backup.SourceDatabase(s); name != "" {
 		volumes = append(volumes, SecretVolume(names.VolumeSourceRepository, name+"-"+names.SuffixRepositoryClient))
 	}
-	// It stays after the cut-over, or members would be restarted.
-	if s.Imports() {
+	// It stays after the import has ended, or members would be restarted.
+	switch d := s.Dumps(); {
+	case d != nil:
+		volumes = append(volumes, SecretVolume(names.VolumeImport, d.ConnectionSecretRef.Name))
+	case s.Imports():
 		volumes = append(volumes, SecretVolume(names.VolumeImport, s.Spec.From.Server.CredentialsSecretRef.Name))
 	}
 	for _, v := range volumes {

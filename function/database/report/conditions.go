@@ -78,6 +78,8 @@ func elsewhere(s *facts.Cluster) xpv2.Condition {
 	switch {
 	case s.Standby():
 		return no(v1alpha1.ReasonStandby, "this Database is a standby of another one and takes no writes: clients read at status.endpoints.readOnly; to let it take writes, set spec.promote")
+	case s.Importing() && s.Dumps() != nil:
+		return no(v1alpha1.ReasonImporting, "this Database is filled from dumps, and takes no writes before all are restored: see the condition Imported")
 	case s.Importing():
 		return no(v1alpha1.ReasonImporting, "this Database is filled from another server, which takes the writes until spec.cutOver: see the condition Imported")
 	default:
@@ -270,6 +272,8 @@ func consumersReady(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonHibernated, "consumers cannot log in while members are stopped: set spec.hibernated to false to start them")
 	case s.Standby():
 		return no(v1alpha1.ReasonStandby, "the logins of a standby are the primary's, with the passwords that they have there: the Secrets of this Database work after its promotion")
+	case s.Importing() && s.Dumps() != nil:
+		return no(v1alpha1.ReasonImporting, "consumers cannot log in before every dump is restored, so that nothing but the import writes: see the condition Imported")
 	case s.Importing():
 		return no(v1alpha1.ReasonImporting, "consumers cannot log in before the cut-over, so that nothing but the import writes: see the condition Imported")
 	case !s.Leads() && (len(pending) > 0 || trouble != ""):

@@ -16,12 +16,14 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-// imported reports how the import from another server is.
+// imported reports how the import from another server or from dumps is.
 func imported(s *decision.Pass) xpv2.Condition {
 	r, c := s.ImportReport(), s.Spec.CutOver
 	switch {
 	case !s.Imports() || len(s.Problems) > 0 && len(s.Sets) == 0:
 		return xpv2.Condition{}
+	case s.Memory.Imported != nil && s.Dumps() != nil:
+		return yes(v1alpha1.ReasonDumpRestored, "every dump is restored, and the Database takes writes: dumps are not read again")
 	case s.Memory.Imported != nil:
 		message := fmt.Sprintf("the Database takes writes since cut-over %q, and is independent of the source", s.Memory.Imported.ID)
 		if r.State == observev1alpha1.ImportCutOver && r.Message != "" {
@@ -30,6 +32,9 @@ func imported(s *decision.Pass) xpv2.Condition {
 		return yes(v1alpha1.ReasonCutOver, message)
 	case !s.Leads(), r.State == "":
 		return unknown(v1alpha1.ReasonImportUnknown, "no leader has reported how the import is: see the condition Available")
+	}
+	if s.Dumps() != nil {
+		return dumped(r)
 	}
 	switch r.State {
 	case observev1alpha1.ImportIncompatible:
@@ -53,7 +58,23 @@ func imported(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// importStatus of a Database that is filled from another server, or was.
+// dumped reports how the restore of dumps is, before its end is recorded.
+func dumped(r observev1alpha1.ImportReport) xpv2.Condition {
+	switch r.State {
+	case observev1alpha1.ImportIncompatible:
+		return no(v1alpha1.ReasonImportIncompatible, fmt.Sprintf("spec.from.dump: %s: %s", r.Message, strings.Join(r.Findings, "; ")))
+	case observev1alpha1.ImportCopying:
+		return no(v1alpha1.ReasonImportCopying, fmt.Sprintf("%s: %d %% of the bytes of all dumps are read; consumers cannot log in before every dump is restored", r.Message, r.Copied))
+	case observev1alpha1.ImportFailing:
+		return no(v1alpha1.ReasonImportFailing, "spec.from.dump: "+r.Message)
+	case observev1alpha1.ImportRestored:
+		return no(v1alpha1.ReasonImportCopying, "every dump is restored, which is being recorded, and consumers can log in next")
+	default:
+		return no(v1alpha1.ReasonImportChecking, "the dumps are being checked: "+r.Message)
+	}
+}
+
+// importStatus of a Database that is filled from another server or from dumps, or was.
 func importStatus(s *facts.Cluster) *v1alpha1.ImportStatus {
 	if !s.Imports() {
 		return nil
@@ -63,7 +84,10 @@ func importStatus(s *facts.Cluster) *v1alpha1.ImportStatus {
 		Importing: s.Importing(), Findings: r.Findings, CopiedPercent: r.Copied, LagBytes: r.LagBytes, GapSeconds: r.GapSeconds,
 	}
 	if m := s.Memory.Imported; m != nil {
-		st.CutOver, st.CutOverAt = m.ID, &metav1.Time{Time: m.When}
+		st.CutOverAt = &metav1.Time{Time: m.When}
+		if s.Dumps() == nil {
+			st.CutOver = m.ID
+		}
 	}
 	return st
 }

@@ -136,7 +136,7 @@ func isReady(s *decision.Pass, d *compose.Draft) bool {
 		// Without the Topology, the last known state stays.
 		return before
 	case s.Importing():
-		return false // what waits for it begins with migrations, which the source has to make
+		return false // what waits for it begins with migrations, which the source has to make or a dump has
 	case s.Standby():
 		return s.Leads() && s.FollowReport().State == observev1alpha1.FollowCaughtUp && (before || d.Complete() && len(missing(s.Cluster)) == 0)
 	default:
@@ -196,7 +196,7 @@ func pace(s *decision.Pass, d *compose.Draft, ready bool) compose.Pace {
 	if d.Waits() {
 		pace = max(pace, compose.Asking)
 	}
-	if Hurried(s.Cluster) || s.Importing() && slices.Contains([]string{observev1alpha1.ImportCuttingOver, observev1alpha1.ImportCutOver}, s.ImportReport().State) {
+	if Hurried(s.Cluster) || s.Importing() && slices.Contains([]string{observev1alpha1.ImportCuttingOver, observev1alpha1.ImportCutOver, observev1alpha1.ImportRestored}, s.ImportReport().State) {
 		pace = compose.Hurrying
 	}
 	return pace

@@ -13,27 +13,24 @@ import (
 
 // checkImport holds what the schema cannot say of an import, and what has to wait for its end.
 func checkImport(s *facts.Cluster) []check.Problem {
-	if s.Spec.From == nil || s.Spec.From.Server == nil {
-		if c := s.Spec.CutOver; c != nil {
-			return []check.Problem{check.Invalid("spec.cutOver.id", c.ID, "this Database is not imported from a server, because it has no spec.from.server: remove spec.cutOver")}
-		}
-		return nil
+	var ps []check.Problem
+	if c := s.Spec.CutOver; c != nil && (s.Spec.From == nil || s.Spec.From.Server == nil) {
+		ps = append(ps, check.Invalid("spec.cutOver.id", c.ID, "this Database is not imported from a server, because it has no spec.from.server: remove spec.cutOver"))
 	}
 	if !s.Importing() {
-		return nil
+		return ps
 	}
-	var ps []check.Problem
 	first := s.Traits.FirstImport
-	switch {
-	case first == "":
-		return nil // checkFeatures reports that the engine begins with nothing
-	case s.Engine.CompareVersions(s.Spec.Version, first) < 0:
-		ps = append(ps, check.Invalid("spec.version", s.Spec.Version, fmt.Sprintf(
-			"spec.from.server needs version %s or later, which applies changes as the owner of a table and not as superuser: set a later version", first)))
+	if first == "" {
+		return ps // checkFeatures reports that the engine imports nothing
 	}
-	for i, d := range s.Spec.From.Server.Databases {
-		if !slices.ContainsFunc(s.Spec.Databases, func(l v1alpha1.LogicalDatabase) bool { return l.Name == d.Name }) {
-			ps = append(ps, check.Invalid(fmt.Sprintf("spec.from.server.databases[%d].name", i), d.Name, "must be one of spec.databases: add it there, or correct the name"))
+	dumps := s.Dumps() != nil
+	if s.Engine.CompareVersions(s.Spec.Version, first) < 0 {
+		ps = append(ps, check.Invalid("spec.version", s.Spec.Version, tooOld(dumps, first)))
+	}
+	for i, name := range importedNames(s) {
+		if !slices.ContainsFunc(s.Spec.Databases, func(l v1alpha1.LogicalDatabase) bool { return l.Name == name }) {
+			ps = append(ps, check.Invalid(fmt.Sprintf("%s.databases[%d].name", importField(dumps), i), name, "must be one of spec.databases: add it there, or correct the name"))
 		}
 	}
 	for i, c := range s.Spec.Consumers {
@@ -41,6 +38,46 @@ func checkImport(s *facts.Cluster) []check.Problem {
 			ps = append(ps, check.Invalid(fmt.Sprintf("spec.consumers[%d].name", i), c.Name, "its login would be a role that the import uses itself: choose another name"))
 		}
 	}
+	if !dumps {
+		ps = append(ps, sourcesOnce(s)...)
+	}
+	return append(ps, duringImport(s, dumps)...)
+}
+
+// importField is the source of an import.
+func importField(dumps bool) string {
+	if dumps {
+		return "spec.from.dump"
+	}
+	return "spec.from.server"
+}
+
+// tooOld is why a version imports nothing.
+func tooOld(dumps bool, first string) string {
+	if dumps {
+		return fmt.Sprintf("spec.from.dump needs version %s or later, in which the login of the restore can act as the owner of a database and has no right of its own: set a later version", first)
+	}
+	return fmt.Sprintf("spec.from.server needs version %s or later, which applies changes as the owner of a table and not as superuser: set a later version", first)
+}
+
+// importedNames are the databases that an import names.
+func importedNames(s *facts.Cluster) []string {
+	var names []string
+	if d := s.Dumps(); d != nil {
+		for _, f := range d.Databases {
+			names = append(names, f.Name)
+		}
+		return names
+	}
+	for _, d := range s.Spec.From.Server.Databases {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// sourcesOnce holds that a database of a server fills one here.
+func sourcesOnce(s *facts.Cluster) []check.Problem {
+	var ps []check.Problem
 	from := map[string]string{}
 	for _, d := range s.Imported() {
 		if other := from[d.Source]; other != "" {
@@ -49,15 +86,24 @@ func checkImport(s *facts.Cluster) []check.Problem {
 		}
 		from[d.Source] = d.Name
 	}
+	return ps
+}
+
+// duringImport holds what has to wait for the end of an import.
+func duringImport(s *facts.Cluster, dumps bool) []check.Problem {
+	var ps []check.Problem
+	lost, end, ended := "a failover during the import could lose changes that the source keeps no more: set Synchronous until the cut-over", "the cut-over", "end the import with spec.cutOver first"
+	if dumps {
+		lost, end, ended = "a failover could lose rows of a dump after it is restored, and a dump is read once: set Synchronous until the condition Imported is True", "the import", "wait for the condition Imported first"
+	}
 	if s.Spec.Replicas > 1 && s.Spec.Availability.Durability == v1alpha1.DurabilityAsynchronous {
-		ps = append(ps, check.Invalid("spec.availability.durability", s.Spec.Availability.Durability,
-			"a failover during the import could lose changes that the source keeps no more: set Synchronous until the cut-over"))
+		ps = append(ps, check.Invalid("spec.availability.durability", s.Spec.Availability.Durability, lost))
 	}
 	if data := s.DataVersion(); data != "" && data != s.Spec.Version {
-		ps = append(ps, check.Invalid("spec.version", s.Spec.Version, fmt.Sprintf("a Database is not upgraded during its import: set %q, and upgrade it after the cut-over", data)))
+		ps = append(ps, check.Invalid("spec.version", s.Spec.Version, fmt.Sprintf("a Database is not upgraded during its import: set %q, and upgrade it after %s", data, end)))
 	}
 	if r := s.Spec.Restore; r != nil {
-		ps = append(ps, check.Invalid("spec.restore.id", r.ID, "a Database is not restored during its import: remove it, or end the import with spec.cutOver first"))
+		ps = append(ps, check.Invalid("spec.restore.id", r.ID, "a Database is not restored during its import: remove it, or "+ended))
 	}
 	return ps
 }

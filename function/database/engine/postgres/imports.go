@@ -15,6 +15,18 @@ var sslModes = map[v1alpha1.ImportTLS]string{
 	v1alpha1.ImportVerifyFull: "verify-full", v1alpha1.ImportVerifyCA: "verify-ca", v1alpha1.ImportRequire: "require", v1alpha1.ImportDisable: "disable",
 }
 
+// dumpsFile is what the program in members has to know of dumps.
+func dumpsFile(d *engine.Dumps) *pgmember.Dumps {
+	if d == nil {
+		return nil
+	}
+	out := &pgmember.Dumps{Ended: d.Ended}
+	for _, f := range d.Databases {
+		out.Databases = append(out.Databases, pgmember.Dump{Name: f.Name, Path: f.Path, Format: string(f.Format)})
+	}
+	return out
+}
+
 // importFile is what the program in members has to know of an import.
 func importFile(i *engine.Import) *pgmember.Import {
 	if i == nil {

@@ -47,13 +47,14 @@ func complete() engine.Member {
 			Skip: []v1alpha1.ImportSkip{"LargeObjects"}, CutOver: &v1alpha1.DatabaseCutOver{ID: "2026-11-26-a", StopWrites: true},
 			Object: "8f14e45f-ceea-467f-a0e6-000000000001", Ended: true,
 		},
+		Dumps: &engine.Dumps{Databases: []v1alpha1.DumpedDatabase{{Name: "app", Path: "dumps/app.dump", Format: v1alpha1.DumpCustom}}, Ended: true},
 	}
 }
 
 // TestMemberFile pins that every value reaches the field that the program in members reads it from.
 func TestMemberFile(t *testing.T) {
 	m := complete()
-	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], m.Queries[0], *m.Reinitialize, *m.From, *m.From.Mask, m.From.Mask.Statements[0], *m.Upgrade, *m.Import, m.Import.Databases[0], *m.Import.CutOver, *m.Fence, *m.TakeOver} {
+	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], m.Queries[0], *m.Reinitialize, *m.From, *m.From.Mask, m.From.Mask.Statements[0], *m.Upgrade, *m.Import, m.Import.Databases[0], *m.Dumps, m.Dumps.Databases[0], *m.Import.CutOver, *m.Fence, *m.TakeOver} {
 		v := reflect.ValueOf(part)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package importing fills a new Database from a running server: it checks the source, copies schema and rows, follows changes by logical
-// replication, and cuts over on request. It runs on the leader, and everything it does may be done again by another one.
+// Package importing fills a new Database from a running server or from dumps in a bucket. Of a server it checks the source, copies schema and
+// rows, follows changes by logical replication, and cuts over on request. Dumps it checks and restores, once. It runs on the leader, and
+// everything it does may be done again by another one.
 package importing
 
 import (
@@ -9,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -45,8 +48,12 @@ type Keeper struct {
 	Reporter *report.Reporter
 	Log      *slog.Logger
 
-	seen pace
-	last string
+	seen  pace
+	tries tries
+
+	// showing guards last.
+	showing sync.Mutex
+	last    string
 }
 
 // A run of an import: one look, with what follows from it.
@@ -72,9 +79,15 @@ func (r *run) named(logical string) string { return named(r.database, r.identity
 func (k *Keeper) Once(ctx context.Context) time.Duration {
 	config, err := layout.ReadConfig()
 	if err != nil || !k.Leads() {
+		if err == nil && config.Dumps != nil {
+			_ = os.RemoveAll(layout.ImportDump) // of a leader that was replaced
+		}
 		k.show(nil)
-		k.seen = pace{}
+		k.seen, k.tries = pace{}, tries{}
 		return standbyEvery
+	}
+	if config.Dumps != nil {
+		return k.restore(ctx, config)
 	}
 	if config.Import == nil {
 		k.show(nil)
@@ -118,6 +131,8 @@ func (k *Keeper) request() (*pgmember.CutOver, error) {
 
 // show what was seen. Only a change of the state is logged.
 func (k *Keeper) show(now *members.ImportReport) {
+	k.showing.Lock()
+	defer k.showing.Unlock()
 	if now != nil && now.State+now.Message != k.last {
 		k.last = now.State + now.Message
 		k.Log.Info("looked at the import", "state", now.State, "message", now.Message, "findings", now.Findings)

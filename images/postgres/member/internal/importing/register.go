@@ -130,7 +130,7 @@ func (p progress) skipped() string {
 // no effect.
 func local(ctx context.Context, database string) (*pgx.Conn, error) {
 	return managed.Dial(ctx, pgmember.FolderSocket, pgmember.PortPostgres, pgmember.RoleSuperuser, database, map[string]string{
-		"application_name": application, "synchronous_commit": "on", "lock_timeout": "30s", "statement_timeout": "2min",
+		"application_name": application, "synchronous_commit": "on", "lock_timeout": "30s", "statement_timeout": "2min", "idle_session_timeout": "0",
 		"default_transaction_read_only": "off", "default_transaction_isolation": "read committed",
 		"log_statement": "none", "log_min_error_statement": "panic", "log_min_duration_statement": "-1", "client_min_messages": "warning",
 		"pg_stat_statements.track_utility": "off",

@@ -124,9 +124,27 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.to.Write(p)
 }
 
-// restore a schema as a login that can do what the owner of the database can, and no more. A dump is a script of the source: it could leave any
-// role that a session may leave, so the session must not be one of the superuser.
+// restore a schema as a login that can do what the owner of the database can, and no more.
 func (c schemaCopy) restore(ctx context.Context, conn *pgx.Conn, database, dump, list string) error {
+	return asRestorer(ctx, conn, restorerOf{memory: c.memory, ip: c.ip, limit: schemaLimit, sessions: 2}, func(here source, owner string) error {
+		if _, err := c.run(ctx, "pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction", "--role="+owner, "--use-list="+list,
+			"--dbname="+here.libpq(database), dump); err != nil {
+			return fmt.Errorf("cannot restore the schema of database %q: %w", database, err)
+		}
+		return nil
+	})
+}
+
+// A restorerOf a member: the folder for its password, the address of the server, for how long it logs in, and how many sessions it has.
+type restorerOf struct {
+	memory, ip string
+	limit      time.Duration
+	sessions   int
+}
+
+// asRestorer makes a login that can do what the owner of the database of a session can, and no more, for as long as something takes. A dump is a
+// script of its source: it could leave any role that a session may leave, so the session must not be one of the superuser.
+func asRestorer(ctx context.Context, conn *pgx.Conn, of restorerOf, do func(here source, owner string) error) error {
 	owner, err := owner(ctx, conn)
 	if err != nil {
 		return err
@@ -140,19 +158,18 @@ func (c schemaCopy) restore(ctx context.Context, conn *pgx.Conn, database, dump,
 		defer cancel()
 		_ = removeRole(ctx, conn, restorer)
 	}()
-	password, passwords := rand.Text(), filepath.Join(c.memory, "import-restore-pgpass")
+	password, passwords := rand.Text(), filepath.Join(of.memory, "import-restore-pgpass")
 	if err := writePassword(passwords, password); err != nil {
 		return fmt.Errorf("cannot keep a password: %w", err)
 	}
 	defer func() { _ = os.Remove(passwords) }()
-	until := time.Now().Add(schemaLimit).UTC().Format(time.RFC3339)
-	if err := mayActAs(ctx, conn, restorer, owner, " connection limit 2 password "+text(password)+" valid until "+text(until)); err != nil {
+	until := time.Now().Add(of.limit).UTC().Format(time.RFC3339)
+	if err := mayActAs(ctx, conn, restorer, owner, fmt.Sprintf(" connection limit %d password %s valid until %s", of.sessions, text(password), text(until))); err != nil {
 		return err
 	}
-	here := source{host: c.ip, port: pgmember.PortPostgres, mode: "require", user: restorer, passwords: passwords}
-	if _, err := c.run(ctx, "pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction", "--role="+owner, "--use-list="+list,
-		"--dbname="+here.libpq(database), dump); err != nil {
-		return fmt.Errorf("cannot restore the schema of database %q: %w", database, err)
+	here := source{host: of.ip, port: pgmember.PortPostgres, mode: "require", user: restorer, password: password, passwords: passwords}
+	if err := do(here, owner); err != nil {
+		return err
 	}
 	return removeRole(ctx, conn, restorer)
 }

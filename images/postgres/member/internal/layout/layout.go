@@ -84,6 +84,9 @@ const (
 // ImportSchema is where the schema of a server that is imported is kept while it is restored. It is removed afterwards.
 const ImportSchema = pgmember.FolderVolume + "/import"
 
+// ImportDump is where a dump in a directory is kept while it is restored, and lists of what is restored. It is removed afterwards.
+const ImportDump = pgmember.FolderVolume + "/import-dump"
+
 // Folders of an upgrade to a later major version, on the volume of the member that does it. They are removed when it is done.
 const (
 	Upgrade = pgmember.FolderVolume + "/upgrade"

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -142,8 +143,13 @@ func (b *Store) call(ctx context.Context, method, key string, content []byte) ([
 
 // request of an object, signed if it is one of a bucket.
 func (b *Store) request(ctx context.Context, method, key string, content []byte) (*http.Request, error) {
+	return b.asking(ctx, method, key, "", nil, content)
+}
+
+// asking is a request with a query and headers of its own.
+func (b *Store) asking(ctx context.Context, method, key, query string, header http.Header, content []byte) (*http.Request, error) {
 	r := b.repository
-	to := url.URL{Scheme: "https", Host: net.JoinHostPort(r.Host, r.Port), Path: "/" + r.Bucket + "/" + key}
+	to := url.URL{Scheme: "https", Host: net.JoinHostPort(r.Host, r.Port), Path: "/" + r.Bucket + "/" + key, RawPath: "/" + r.Bucket + "/" + escaped(key), RawQuery: query}
 	if r.Served != nil {
 		to = url.URL{Scheme: "https", Host: net.JoinHostPort(r.Served.Server, strconv.Itoa(pgmember.PortRepository)), Path: Path + key}
 	}
@@ -151,6 +157,7 @@ func (b *Store) request(ctx context.Context, method, key string, content []byte)
 	if err != nil || r.Served != nil {
 		return req, err
 	}
+	maps.Copy(req.Header, header)
 	sum := sha256.Sum256(content)
 	hash := hex.EncodeToString(sum[:])
 	req.Header.Set("X-Amz-Content-Sha256", hash)
