@@ -95,7 +95,7 @@ type Import struct {
 	Ended bool
 }
 
-// Dumps in a bucket, each of which fills a database once.
+// Dumps in a bucket. Each fills a database once.
 type Dumps struct {
 	Databases []v1alpha1.DumpedDatabase
 

@@ -30,7 +30,7 @@ type Script struct {
 	first []string
 	last  []string
 	word  []byte
-	// parens and blocks that are open, of which blocks are bodies that begin with BEGIN ATOMIC.
+	// parens and blocks that are open. A block is a body that begins with BEGIN ATOMIC, or a CASE in one.
 	parens, blocks int
 }
 

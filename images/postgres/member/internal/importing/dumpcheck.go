@@ -152,7 +152,7 @@ func (f *found) lookAtFolder(ctx context.Context, list []objectstore.Object) ([]
 	return fs, true, err
 }
 
-// contents of an archive, of which only that is read now.
+// contents of an archive. Nothing else of it is read now.
 func (f *found) contents(ctx context.Context, o objectstore.Object) ([]string, error) {
 	from := f.bucket.Stream(ctx, o)
 	defer func() { _ = from.Close() }()

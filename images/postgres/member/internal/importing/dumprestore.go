@@ -422,7 +422,7 @@ func explained(err error) error {
 	return fmt.Errorf("%w: correct that in the database that was dumped, and dump it again to the same path", err)
 }
 
-// extensionsOf a database, of which some are wanted.
+// extensionsOf a database that are among some.
 func extensionsOf(ctx context.Context, database string, wanted []string) ([]string, error) {
 	return listWithin(ctx, database, "select extname::text from pg_extension where extname = any($1)", wanted)
 }

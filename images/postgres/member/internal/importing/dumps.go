@@ -25,7 +25,7 @@ import (
 const (
 	// dumpLimit is how long a look may take that restores dumps.
 	dumpLimit = 48 * time.Hour
-	// leastPause and mostPause are between two tries of the same dumps, of which each takes twice the pause before.
+	// leastPause and mostPause are between two tries of the same dumps. Each pause takes twice the one before.
 	leastPause, mostPause = time.Minute, time.Hour
 	// emptyLimit is how long the removal of a database may take.
 	emptyLimit = "30min"
@@ -289,7 +289,7 @@ func (d *dumps) fingerprint(all []found) string {
 	return strings.Join(words, "\n")
 }
 
-// A part of all bytes that was read, as it is told.
+// A part of all bytes that was read, as it is reported.
 type part struct {
 	mu          sync.Mutex
 	total, read int64

@@ -173,8 +173,8 @@ func (b *Bucket) get(ctx context.Context, key string, header http.Header) (*http
 	return answer, nil
 }
 
-// Stream an object from its beginning. A connection that breaks is made again where it broke, as long as the object is the same: whoever reads may
-// be slow, and servers end connections that stand still.
+// Stream an object from its beginning. A connection that breaks is made again where it broke, as long as the object is the same: who reads may be
+// slow, and servers end connections over which nothing goes.
 func (b *Bucket) Stream(ctx context.Context, o Object) io.ReadCloser {
 	return &stream{ctx: ctx, from: b, of: o}
 }
@@ -214,7 +214,7 @@ func (s *stream) Read(p []byte) (int, error) {
 // Err is why reading has ended before the end of the object; nil while it has not.
 func (s *stream) Err() error { return s.err }
 
-// wait after a read that got nothing, or give up.
+// wait after a read that got nothing, or end with its error.
 func (s *stream) wait(err error) {
 	var final *finalError
 	s.failures++
