@@ -48,7 +48,7 @@ const farBehind = 1 << 30
 // importBehind is 1 when changes of the source are not applied, or far too late. There is none without an import.
 func importBehind(t *v1alpha1.Topology) (behind float64, ok bool) {
 	r := t.Status.AtProvider.Import
-	if r == nil || r.State == v1alpha1.ImportCutOver {
+	if r == nil || r.State == v1alpha1.ImportCutOver || r.State == v1alpha1.ImportRestored {
 		return 0, false
 	}
 	if r.State == v1alpha1.ImportFailing || r.LagBytes >= farBehind {

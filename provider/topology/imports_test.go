@@ -35,6 +35,7 @@ func TestImportBehind(t *testing.T) {
 	}{
 		{"A Database that is not imported has no series.", nil, 0, false},
 		{"Nor one that was cut over.", &v1alpha1.ImportReport{State: v1alpha1.ImportCutOver}, 0, false},
+		{"Nor one whose dumps are restored.", &v1alpha1.ImportReport{State: v1alpha1.ImportRestored, Copied: 100}, 0, false},
 		{"One that follows is not behind.", &v1alpha1.ImportReport{State: v1alpha1.ImportFollowing, LagBytes: 64 << 20}, 0, true},
 		{"One that applies nothing is.", &v1alpha1.ImportReport{State: v1alpha1.ImportFailing}, 1, true},
 		{"So is one that is far too late.", &v1alpha1.ImportReport{State: v1alpha1.ImportFollowing, LagBytes: 4 << 30}, 1, true},

@@ -32,7 +32,7 @@ const (
 )
 
 // dumps that fill databases of this server, each once. A database is either empty, or filled completely: what a try has left that did not end is
-// removed with the database, which the platform then makes again. One transaction for all would need a lock for each table and large object.
+// removed with the database, which is then made again. One transaction for all would need a lock for each table and large object.
 type dumps struct {
 	config     pgmember.Dumps
 	extensions []string
@@ -169,27 +169,36 @@ func (d *dumps) done(ctx context.Context, conn *pgx.Conn, phases map[string]stri
 
 // emptied removes what earlier tries have left, and returns what is waited for: databases that are not there.
 func (d *dumps) emptied(ctx context.Context, conn *pgx.Conn, open []int, phases map[string]string) (waits string, err error) {
+	for _, i := range open {
+		if f := d.config.Databases[i]; phases[f.Name] == dumpRestoring {
+			if err := empty(ctx, conn, f); err != nil {
+				return "", err
+			}
+		}
+	}
 	there, err := managed.List(ctx, conn, "select datname::text from pg_database where datallowconn")
 	if err != nil {
 		return "", fmt.Errorf("cannot list databases: %w", err)
 	}
 	for _, i := range open {
-		switch f := d.config.Databases[i]; {
-		case phases[f.Name] == dumpRestoring:
-			if err := empty(ctx, conn, f); err != nil {
-				return "", err
-			}
-			waits = fmt.Sprintf("what a try has left in database %q is removed; waiting for the database to be created again", f.Name)
-		case !slices.Contains(there, f.Name) && waits == "":
-			waits = fmt.Sprintf("waiting for database %q to be created", f.Name)
+		if f := d.config.Databases[i]; !slices.Contains(there, f.Name) {
+			return fmt.Sprintf("waiting for database %q to be created", f.Name), nil
 		}
 	}
-	return waits, nil
+	return "", nil
 }
 
-// empty a database in which a dump was restored that did not end: it is dropped, and the platform makes it again. No consumer has had a login.
+// empty a database in which a dump was restored that did not end: it is dropped, and made as the platform makes it, which adds rights of consumers
+// when it makes their logins. No consumer has had one.
 func empty(ctx context.Context, conn *pgx.Conn, f pgmember.Dump) error {
-	for _, statement := range []string{"set statement_timeout = '" + emptyLimit + "'", "drop database if exists " + name(f.Name) + " with (force)"} {
+	var owner string
+	if err := conn.QueryRow(ctx, "select owner from import.dumps where name = $1", f.Name).Scan(&owner); err != nil {
+		return fmt.Errorf("cannot find who owned database %q: %w", f.Name, err)
+	}
+	for _, statement := range []string{
+		"set statement_timeout = '" + emptyLimit + "'", "drop database if exists " + name(f.Name) + " with (force)",
+		"create database " + name(f.Name) + " owner " + name(owner), "revoke connect, temporary on database " + name(f.Name) + " from public",
+	} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("cannot remove what a try has left in database %q: %w", f.Name, err)
 		}
@@ -335,7 +344,7 @@ func (c *counted) Read(b []byte) (int, error) {
 // makeDumps is the register of dumps, beside the one of a server that is imported.
 var makeDumps = []string{
 	"create schema if not exists import",
-	"create table if not exists import.dumps (name text primary key, path text not null, phase text not null)",
+	"create table if not exists import.dumps (name text primary key, path text not null, phase text not null, owner text not null)",
 }
 
 func readDumps(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
@@ -364,9 +373,13 @@ func noteDump(ctx context.Context, conn *pgx.Conn, f pgmember.Dump, phase string
 	if err != nil {
 		return fmt.Errorf("cannot note how far database %q is: %w", f.Name, err)
 	}
-	_, err = conn.Exec(ctx, "insert into import.dumps (name, path, phase) values ($1, $2, $3) on conflict (name) do update set path = $2, phase = $3", f.Name, f.Path, phase)
-	if err != nil {
+	done, err := conn.Exec(ctx, `insert into import.dumps (name, path, phase, owner) select $1, $2, $3, pg_get_userbyid(datdba) from pg_database where datname = $1
+		on conflict (name) do update set path = $2, phase = $3, owner = excluded.owner`, f.Name, f.Path, phase)
+	switch {
+	case err != nil:
 		return fmt.Errorf("cannot note how far database %q is: %w", f.Name, err)
+	case done.RowsAffected() != 1:
+		return fmt.Errorf("cannot note how far database %q is: it is not there", f.Name)
 	}
 	return nil
 }

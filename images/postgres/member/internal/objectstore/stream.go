@@ -24,6 +24,8 @@ const (
 	// retries of a read that gets nothing, each after a pause that grows.
 	retries = 5
 	pause   = time.Second
+	// maxRefusal is how much of a refusal is read, in bytes.
+	maxRefusal = 64 << 10
 	// maxKeys that a list may have.
 	maxKeys = 200_000
 )
@@ -80,7 +82,11 @@ func (b *Bucket) Head(ctx context.Context, key string, bytes int) (Object, []byt
 		return fail(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, int64(bytes)))
+	most := int64(bytes)
+	if answer.StatusCode/100 != 2 {
+		most = maxRefusal
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, most))
 	if err != nil {
 		return fail(plain(err))
 	}
@@ -263,7 +269,7 @@ func (s *stream) open() error {
 		s.body, s.cancel = answer.Body, cancel
 		return nil
 	}
-	body, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	_ = answer.Body.Close()
 	cancel()
 	switch {
