@@ -158,6 +158,7 @@ func (c *Command) loops(k kube.Client, marks *lines.Marks, log *slog.Logger) (*S
 			Runs: func() bool { return supervisor.Child() != nil }, Stop: supervisor.StopByHand, Reporter: reporter, Log: log,
 		}).Once),
 		loop.Every(nil, (&importing.Keeper{Names: c.Names, Leads: leads, Reporter: reporter, Log: log}).Once),
+		loop.Every(nil, (&importing.DumpKeeper{Names: c.Names, Leads: leads, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&following.Keeper{Pod: c.Pod, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, lock.Watch),
 	}

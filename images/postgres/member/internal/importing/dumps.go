@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
@@ -74,8 +76,50 @@ const (
 	dumpAnalyzed  = "Analyzed"  // and statistics
 )
 
+// A DumpKeeper restores dumps while its member is the leader.
+type DumpKeeper struct {
+	Names    layout.Names
+	Leads    func() bool
+	Reporter *report.Reporter
+	Log      *slog.Logger
+
+	tries tries
+
+	// showing guards last: how much was read is shown while it is read.
+	showing sync.Mutex
+	last    string
+}
+
+// Once does what is next, and returns the pause before the next time.
+func (k *DumpKeeper) Once(ctx context.Context) time.Duration {
+	config, err := layout.ReadConfig()
+	switch {
+	case err != nil:
+		return standbyEvery
+	case config.Dumps == nil:
+		return idle
+	case !k.Leads():
+		_ = os.RemoveAll(layout.ImportDump) // of a leader that was replaced
+		k.show(nil)
+		k.tries = tries{}
+		return standbyEvery
+	}
+	return k.restore(ctx, config)
+}
+
+// show what was seen. Only a change of the state is logged.
+func (k *DumpKeeper) show(now *members.ImportReport) {
+	k.showing.Lock()
+	defer k.showing.Unlock()
+	if now != nil && now.State+now.Message != k.last {
+		k.last = now.State + now.Message
+		k.Log.Info("looked at the dumps", "state", now.State, "message", now.Message, "findings", now.Findings)
+	}
+	k.Reporter.Change(func(r *members.Report) { r.Import = now })
+}
+
 // restore dumps until all are there.
-func (k *Keeper) restore(ctx context.Context, config pgmember.Config) time.Duration {
+func (k *DumpKeeper) restore(ctx context.Context, config pgmember.Config) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, dumpLimit)
 	defer cancel()
 	major, err := strconv.Atoi(k.Names.Version)
@@ -373,8 +417,8 @@ func noteDump(ctx context.Context, conn *pgx.Conn, f pgmember.Dump, phase string
 	if err != nil {
 		return fmt.Errorf("cannot note how far database %q is: %w", f.Name, err)
 	}
-	done, err := conn.Exec(ctx, `insert into import.dumps (name, path, phase, owner) select $1, $2, $3, pg_get_userbyid(datdba) from pg_database where datname = $1
-		on conflict (name) do update set path = $2, phase = $3, owner = excluded.owner`, f.Name, f.Path, phase)
+	done, err := conn.Exec(ctx, `insert into import.dumps (name, path, phase, owner) select $1::text, $2::text, $3::text, pg_get_userbyid(datdba) from pg_database where datname = $1::text
+		on conflict (name) do update set path = excluded.path, phase = excluded.phase, owner = excluded.owner`, f.Name, f.Path, phase)
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot note how far database %q is: %w", f.Name, err)

@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -48,12 +46,8 @@ type Keeper struct {
 	Reporter *report.Reporter
 	Log      *slog.Logger
 
-	seen  pace
-	tries tries
-
-	// showing guards last.
-	showing sync.Mutex
-	last    string
+	seen pace
+	last string
 }
 
 // A run of an import: one look, with what follows from it.
@@ -78,16 +72,13 @@ func (r *run) named(logical string) string { return named(r.database, r.identity
 // Once does what is next, and returns the pause before the next time.
 func (k *Keeper) Once(ctx context.Context) time.Duration {
 	config, err := layout.ReadConfig()
-	if err != nil || !k.Leads() {
-		if err == nil && config.Dumps != nil {
-			_ = os.RemoveAll(layout.ImportDump) // of a leader that was replaced
-		}
-		k.show(nil)
-		k.seen, k.tries = pace{}, tries{}
-		return standbyEvery
+	if err == nil && config.Dumps != nil {
+		return idle // A DumpKeeper reports of them.
 	}
-	if config.Dumps != nil {
-		return k.restore(ctx, config)
+	if err != nil || !k.Leads() {
+		k.show(nil)
+		k.seen = pace{}
+		return standbyEvery
 	}
 	if config.Import == nil {
 		k.show(nil)
@@ -131,8 +122,6 @@ func (k *Keeper) request() (*pgmember.CutOver, error) {
 
 // show what was seen. Only a change of the state is logged.
 func (k *Keeper) show(now *members.ImportReport) {
-	k.showing.Lock()
-	defer k.showing.Unlock()
 	if now != nil && now.State+now.Message != k.last {
 		k.last = now.State + now.Message
 		k.Log.Info("looked at the import", "state", now.State, "message", now.Message, "findings", now.Findings)
