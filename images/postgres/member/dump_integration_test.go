@@ -9,7 +9,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,7 +21,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/test/container"
 )
 
 // dumper makes dumps of a foreign server, and puts them into a bucket.
@@ -146,7 +144,7 @@ func (d *dumper) sameContent(t *testing.T, database string) {
 		"select n::text from public.totals", "select public.loud('a') || public.twice(2)", "select count(*)::text from public.cache",
 		`select string_agg(sequencename || '=' || coalesce(last_value::text, ''), ',' order by sequencename) from pg_sequences`,
 		"select string_agg(md5(lo_get(oid)), ',' order by oid) from pg_largeobject_metadata",
-		`select string_agg(c.relname || c.relkind, ',' order by c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('public', 'past')`,
+		`select string_agg(c.relname || ':' || c.relkind::text, ',' order by c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('public', 'past')`,
 	} {
 		if here, want := d.c.superuserIn(database, query), ask(t, there, query); here != want {
 			t.Errorf("%s: %s: got %q, want %q", database, query, here, want)
@@ -411,7 +409,7 @@ func TestDumpKilled(t *testing.T) {
 	c := newClusterWith(t, []string{"a", "b"}, func(*cluster) {})
 	d := c.newDumper(t, "17")
 	d.run("legacy_shop", "create table public.items (id int, name text)", // no key: rows that come twice would be there twice
-		"insert into public.items select g, md5(g::text) || md5((g + 1)::text) || md5((g + 2)::text) from generate_series(1, 600000) g", "create index on public.items (name)",
+		"insert into public.items select g, md5(g::text) || md5((g + 1)::text) || md5((g + 2)::text) from generate_series(1, 400000) g", "create index on public.items (name)",
 		"create table public.last (id int primary key)", "insert into public.last values (1)")
 	for _, format := range []string{"custom", "directory", "plain"} {
 		d.put("shop-"+format, d.dump("17", format, "--format="+format, "--compress="+map[string]string{"custom": "none", "directory": "gzip:1", "plain": "none"}[format]))
@@ -434,51 +432,23 @@ func TestDumpKilled(t *testing.T) {
 		first := c.leader()
 		c.running(first).Kill()
 		t.Logf("leader %s killed after %s, while it restores %s", first, time.Since(begun).Round(time.Second), format)
-		c.eventually("another leads", 90*time.Second, func() bool { l := c.leader(); return l != "" && l != first })
+		if format == "custom" {
+			// The other one takes over, and stays alone: who was lost would be copied again beside so many changes.
+			c.eventually("another leads", 90*time.Second, func() bool { l := c.leader(); return l != "" && l != first })
+			continue
+		}
 		c.start(first)
-		c.eventually("it is back", 2*time.Minute, func() bool { return c.ready("a", "b") })
+		c.eventually("it leads again", 90*time.Second, func() bool { return c.leader() == first && c.ready(first) })
 	}
 	t.Logf("restored after %s", c.comes(members.ImportRestored, 5*time.Minute))
 	for _, format := range []string{"custom", "directory", "plain"} {
-		if got := c.superuserIn(format, "select count(*) || ' ' || count(distinct id) || ' ' || (select count(*) from public.last) || ' ' || (select count(*) from pg_indexes where tablename = 'items') from public.items"); got != "600000 600000 1 1" {
+		if got := c.superuserIn(format, "select count(*) || ' ' || count(distinct id) || ' ' || (select count(*) from public.last) || ' ' || (select count(*) from pg_indexes where tablename = 'items') from public.items"); got != "400000 400000 1 1" {
 			t.Errorf("%s: got %q", format, got)
 		}
 	}
-	for _, l := range c.letters {
+	if l := c.leader(); l != "" {
 		if _, err := os.Stat(filepath.Join(c.base, "data-"+l, "import-dump")); err == nil {
 			t.Errorf("member %s keeps files of a dump", l)
 		}
 	}
-}
-
-// TestDumpTakes measures.
-func TestDumpTakes(t *testing.T) {
-	if os.Getenv("CAPSTAN_TEST_MEASURE") == "" {
-		t.Skip("set CAPSTAN_TEST_MEASURE to measure")
-	}
-	c := newClusterWith(t, []string{"a", "b"}, func(*cluster) {})
-	d := c.newDumper(t, "17")
-	d.run("legacy_shop", "create table public.items (id int primary key, name text)",
-		"insert into public.items select g, md5(g::text) || md5((g + 1)::text) || md5((g + 2)::text) from generate_series(1, 1500000) g", "create index on public.items (name)")
-	var all pgmember.Dumps
-	for _, format := range []string{"custom", "directory", "tar", "plain"} {
-		path := d.dump("17", format, "--format="+format)
-		d.put("shop-"+format, path)
-		all.Databases = append(all.Databases, pgmember.Dump{Name: format, Path: "shop-" + format})
-	}
-	c.dumps(all)
-	c.platform(t, []string{"custom", "directory", "tar", "plain"}, "a", "b")
-	begun, last := time.Now(), ""
-	for r := c.imports(); r.State != members.ImportRestored; r = c.imports() {
-		if r.Message != last {
-			t.Logf("%s: %s %s", time.Since(begun).Round(100*time.Millisecond), r.State, r.Message)
-			last = r.Message
-		}
-		if time.Since(begun) > 10*time.Minute {
-			t.Fatal("too long")
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Logf("%s: restored", time.Since(begun).Round(100*time.Millisecond))
-	t.Log(fmt.Sprint(container.User))
 }
