@@ -269,7 +269,7 @@ func TestScript(t *testing.T) {
 		{"A backslash is a letter, as pg_dump sets it, unless the script says otherwise.", `select '\'; set standard_conforming_strings = off; select '\';';`, []string{`select '\'`, "set standard_conforming_strings = off", `select '\';'`}},
 		{"Rows follow a COPY, and one may look like anything.", "COPY public.items (id, name) FROM stdin;\n1\ta;b\n\\restrict\n\\\\.\n\\.x\n\\.\n\nselect 1;", []string{"COPY public.items (id, name) FROM stdin", "[1\ta;b\n\\restrict\n\\\\.\n\\.x\n]", "select 1"}},
 		{"There may be none.", "COPY a FROM stdin;\n\\.\nCOPY b FROM stdin;\r\n\\.\r\n", []string{"COPY a FROM stdin", "[]", "COPY b FROM stdin", "[]"}},
-		{"A body of statements ends with END.", "create or replace function f() returns int language sql begin atomic select 1; select case when true then 2 end; end; select 3;",
+		{"A body of statements ends with END.", "create or replace function f() returns int language sql begin atomic select 1; select case when true then 2 end; end; select 3;", //nolint:dupword // Each block has its end.
 			[]string{"create or replace function f() returns int language sql begin atomic select 1; select case when true then 2 end; end", "select 3"}},
 		{"A rule has several statements.", "create rule r as on insert to a do (insert into b values (1); select 1); begin; commit;", []string{"create rule r as on insert to a do (insert into b values (1); select 1)", "begin", "commit"}},
 		{"pg_dump itself writes these two commands.", "\\restrict abc\n\nselect 1;\n\\unrestrict abc\n", []string{"select 1"}},
@@ -277,8 +277,10 @@ func TestScript(t *testing.T) {
 			ALTER DEFAULT PRIVILEGES FOR ROLE a GRANT SELECT ON TABLES TO b; SET SESSION AUTHORIZATION 'a'; SET default_tablespace = fast; SECURITY LABEL ON TABLE a IS 'x';
 			CREATE PUBLICATION p; ALTER SUBSCRIPTION s ENABLE; CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION f(); COMMENT ON EXTENSION hstore IS 'x'; CREATE SCHEMA public;
 			COMMENT ON SCHEMA public IS 'x'; DROP TABLE IF EXISTS a; SET default_with_oids = false;`, strings.Split(strings.Repeat("left out,", 15)+"left out", ",")},
-		{"What only sounds like that is restored.", `alter table a add column owner int; comment on table a is 'OWNER TO x'; create table "public" (publication int);`,
-			[]string{"alter table a add column owner int", "comment on table a is 'OWNER TO x'", `create table "public" (publication int)`}},
+		{
+			"What only sounds like that is restored.", `alter table a add column owner int; comment on table a is 'OWNER TO x'; create table "public" (publication int);`,
+			[]string{"alter table a add column owner int", "comment on table a is 'OWNER TO x'", `create table "public" (publication int)`},
+		},
 		{"A mark of the encoding is no statement.", "\xef\xbb\xbf-- a\nselect 1;", []string{"select 1"}},
 		{"Words may touch constants.", "SELECT'a';", []string{"SELECT'a'"}},
 	} {

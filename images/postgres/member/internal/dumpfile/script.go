@@ -115,36 +115,8 @@ func (s *Script) restOfLine() error {
 
 // take a byte, and report whether a statement has ended with it.
 func (s *Script) take(c byte) (ended bool, err error) {
-	switch {
-	case c == '\n':
-		s.line++
-	case c == '-' && s.next('-'):
-		s.ends()
-		s.put(' ')
-		return false, s.lineComment()
-	case c == '/' && s.next('*'):
-		s.ends()
-		s.put(' ')
-		return false, s.comment()
-	case c == '\\':
-		s.ends()
-		return false, s.command()
-	case c == '\'':
-		prefix := len(s.word) == 1 // of another kind of constant, such as E'…'
-		escapes := s.escapes || prefix && (s.word[0] == 'e' || s.word[0] == 'E')
-		if prefix {
-			s.word = nil
-		}
-		s.ends()
-		return false, s.quoted('\'', escapes)
-	case c == '"':
-		s.ends()
-		return false, s.identifier()
-	case c == '$' && len(s.word) == 0:
-		return false, s.dollar()
-	case c == ';' && s.semicolon():
-		s.ends()
-		return true, nil
+	if taken, err := s.takeWhole(c); taken || err != nil {
+		return false, err
 	}
 	if isWord(c) {
 		s.word = append(s.word, c)
@@ -153,6 +125,12 @@ func (s *Script) take(c byte) (ended bool, err error) {
 	}
 	s.ends()
 	switch c {
+	case '\n':
+		s.line++
+	case ';':
+		if s.parens == 0 && s.blocks == 0 {
+			return true, nil
+		}
 	case '(':
 		s.parens++
 	case ')':
@@ -162,10 +140,37 @@ func (s *Script) take(c byte) (ended bool, err error) {
 	return false, nil
 }
 
-// semicolon reports whether one ends the statement. The word before it may be the END of a body.
-func (s *Script) semicolon() bool {
-	s.ends()
-	return s.parens == 0 && s.blocks == 0
+// takeWhole takes what begins with a byte and has an end of its own: a comment, a command, a constant or an identifier in quotes. It reports
+// whether something of that kind begins.
+func (s *Script) takeWhole(c byte) (taken bool, err error) {
+	switch {
+	case c == '-' && s.next('-'):
+		s.ends()
+		s.put(' ')
+		return true, s.lineComment()
+	case c == '/' && s.next('*'):
+		s.ends()
+		s.put(' ')
+		return true, s.comment()
+	case c == '\\':
+		s.ends()
+		return true, s.command()
+	case c == '\'':
+		prefix := len(s.word) == 1 // of another kind of constant, such as E'…'
+		escapes := s.escapes || prefix && (s.word[0] == 'e' || s.word[0] == 'E')
+		if prefix {
+			s.word = nil
+		}
+		s.ends()
+		return true, s.quoted('\'', escapes)
+	case c == '"':
+		s.ends()
+		return true, s.identifier()
+	case c == '$' && len(s.word) == 0:
+		return true, s.dollar()
+	default:
+		return false, nil
+	}
 }
 
 func isWord(c byte) bool {
@@ -324,8 +329,8 @@ func (s *Script) dollar() error {
 	tag := []byte{'$'}
 	s.put('$')
 	for {
-		c, err := s.from.Peek(1)
-		if err != nil || c[0] != '$' && (!isWord(c[0]) || len(tag) == 1 && c[0] >= '0' && c[0] <= '9') {
+		c, _ := s.from.Peek(1)
+		if len(c) == 0 || c[0] != '$' && (!isWord(c[0]) || len(tag) == 1 && c[0] >= '0' && c[0] <= '9') {
 			return nil // no constant
 		}
 		_, _ = s.from.Discard(1)

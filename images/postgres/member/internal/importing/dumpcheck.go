@@ -18,6 +18,9 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
+// kindExtension of an entry.
+const kindExtension = "EXTENSION"
+
 // tocFile of a directory.
 const tocFile = "toc.dat"
 
@@ -36,11 +39,11 @@ type found struct {
 }
 
 // field of the spec, and its value.
-func (f found) field() string {
+func (f *found) field() string {
 	return fmt.Sprintf("spec.from.dump.databases[%d].path: %q", f.at, f.Path)
 }
 
-func (f found) bytes() (n int64) {
+func (f *found) bytes() (n int64) {
 	for _, o := range f.objects {
 		n += o.Size
 	}
@@ -112,7 +115,7 @@ func (f *found) look(ctx context.Context) ([]string, error) {
 func (f *found) lookAtFile(ctx context.Context, o objectstore.Object, head []byte) ([]string, error) {
 	var err error
 	if f.header, err = dumpfile.Look(head); err != nil {
-		return []string{err.Error()}, nil
+		return []string{err.Error()}, nil //nolint:nilerr // It is what was found.
 	}
 	if f.Format != "" && f.Format != f.header.Format {
 		return []string{fmt.Sprintf("its format is %s, and the spec has %s: put such a dump there, or make another Database without format", f.header.Format, f.Format)}, nil
@@ -177,7 +180,7 @@ func (f *found) fits(ctx context.Context, target int) ([]string, error) {
 	}
 	var wanted []extension
 	for _, e := range f.entries {
-		if e.Kind == "EXTENSION" && e.Tag != "plpgsql" {
+		if e.Kind == kindExtension && e.Tag != "plpgsql" {
 			wanted = append(wanted, extension{Name: e.Tag})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,7 +95,7 @@ func oneLine(r rune) rune {
 func (d *dumps) archive(ctx context.Context, f found, here source, owner string, input io.Reader, args ...string) error {
 	var made []string
 	for _, e := range f.entries {
-		if e.Kind == "EXTENSION" {
+		if e.Kind == kindExtension {
 			made = append(made, e.Tag)
 		}
 	}
@@ -264,12 +265,10 @@ func (d *dumps) script(ctx context.Context, f found, here source, owner string, 
 		return errors.New("cannot connect as the login of the restore")
 	}
 	cfg.Password = here.password
-	for key, value := range map[string]string{
+	maps.Copy(cfg.RuntimeParams, map[string]string{
 		"synchronous_commit": "off", "client_min_messages": "error", "statement_timeout": "0", "client_encoding": "UTF8",
 		"standard_conforming_strings": "on", "default_transaction_read_only": "off",
-	} {
-		cfg.RuntimeParams[key] = value
-	}
+	})
 	conn, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("cannot connect as the login of the restore: %w", said(err))
@@ -301,10 +300,11 @@ type session struct {
 // step carries out the next statement, and reports whether there is none.
 func (s *session) step(ctx context.Context) (ended bool, err error) {
 	st, err := s.script.Next()
-	if err != nil && !errors.Is(err, io.EOF) {
+	ended = errors.Is(err, io.EOF)
+	if err != nil && !ended {
 		return false, err
 	}
-	if err == nil && st.Inserts() {
+	if !ended && st.Inserts() {
 		if s.inserts.Len() == 0 {
 			s.line = st.Line
 		}
@@ -322,10 +322,8 @@ func (s *session) step(ctx context.Context) (ended bool, err error) {
 		}
 	}
 	switch {
-	case err != nil:
-		return true, nil
-	case st.Inserts(), st.LeftOut():
-		return false, nil
+	case ended, st.Inserts(), st.LeftOut():
+		return ended, nil
 	case st.Rows:
 		_, err = s.conn.CopyFrom(ctx, s.script.Rows(), st.SQL)
 	default:

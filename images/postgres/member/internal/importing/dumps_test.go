@@ -118,7 +118,8 @@ func TestRestorableEntries(t *testing.T) {
 func TestSameEntries(t *testing.T) {
 	entries := []dumpfile.Entry{
 		{ID: 1, Kind: "ENCODING", Tag: "ENCODING"},
-		{ID: 215, TableOID: 1259, OID: 16394, Kind: "TABLE", Tag: "items"}, {ID: 3401, TableOID: 0, OID: 16394, Kind: "TABLE DATA", Tag: "items"},
+		{ID: 215, TableOID: 1259, OID: 16394, Kind: "TABLE", Tag: "items"},
+		{ID: 3401, TableOID: 0, OID: 16394, Kind: "TABLE DATA", Tag: "items"},
 	}
 	const listed = ";\n; Archive created at 2026-11-27\n;\n\n215; 1259 16394 TABLE public items legacy\n3401; 0 16394 TABLE DATA public items legacy\n"
 	for _, c := range []struct {

@@ -195,7 +195,7 @@ func leftOut(line string, made []string) bool {
 	}
 	kind := words[2:]
 	switch {
-	case kind[0] == "EXTENSION":
+	case kind[0] == kindExtension:
 		return slices.Contains(made, kind[2])
 	case kind[0] == "EVENT" && kind[1] == "TRIGGER", kind[0] == "PUBLICATION", kind[0] == "SUBSCRIPTION":
 		return true
@@ -204,7 +204,7 @@ func leftOut(line string, made []string) bool {
 	case kind[0] != "COMMENT" || len(kind) < 4:
 		return false
 	default:
-		return kind[2] == "EXTENSION" || kind[2] == "EVENT" || kind[2] == "SCHEMA" && kind[3] == "public"
+		return kind[2] == kindExtension || kind[2] == "EVENT" || kind[2] == "SCHEMA" && kind[3] == "public"
 	}
 }
 

@@ -74,12 +74,18 @@ func escaped(key string) string {
 func (b *Bucket) Head(ctx context.Context, key string, bytes int) (Object, []byte, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	fail := func(err error) (Object, []byte, bool, error) {
-		return Object{}, nil, false, fmt.Errorf("cannot read %s in %s: %w", key, b.place, err)
+	o, body, there, err := b.head(ctx, key, bytes)
+	if err != nil {
+		return o, nil, false, fmt.Errorf("cannot read %s in %s: %w", key, b.place, err)
 	}
+	return o, body, there, nil
+}
+
+func (b *Bucket) head(ctx context.Context, key string, bytes int) (Object, []byte, bool, error) {
+	var none Object
 	answer, err := b.get(ctx, key, http.Header{"Range": {fmt.Sprintf("bytes=0-%d", bytes-1)}})
 	if err != nil {
-		return fail(err)
+		return none, nil, false, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	most := int64(bytes)
@@ -88,7 +94,7 @@ func (b *Bucket) Head(ctx context.Context, key string, bytes int) (Object, []byt
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, most))
 	if err != nil {
-		return fail(plain(err))
+		return none, nil, false, plain(err)
 	}
 	o := Object{Key: key, ETag: answer.Header.Get("Etag"), Size: answer.ContentLength}
 	switch answer.StatusCode {
@@ -96,17 +102,17 @@ func (b *Bucket) Head(ctx context.Context, key string, bytes int) (Object, []byt
 	case http.StatusPartialContent:
 		_, total, _ := strings.Cut(answer.Header.Get("Content-Range"), "/")
 		if o.Size, err = strconv.ParseInt(total, 10, 64); err != nil {
-			return fail(errors.New("the server does not say how large it is"))
+			return none, nil, false, errors.New("the server does not say how large it is")
 		}
 	case http.StatusRequestedRangeNotSatisfiable:
 		return Object{Key: key}, nil, true, nil // It is empty.
 	case http.StatusNotFound:
 		if !strings.Contains(string(body), "NoSuchBucket") {
-			return Object{}, nil, false, nil
+			return none, nil, false, nil
 		}
 		fallthrough
 	default:
-		return fail(errors.New(refusal(answer.StatusCode, body)))
+		return none, nil, false, errors.New(refusal(answer.StatusCode, body))
 	}
 	return o, body, true, nil
 }
