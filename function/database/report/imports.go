@@ -22,14 +22,8 @@ func imported(s *decision.Pass) xpv2.Condition {
 	switch {
 	case !s.Imports() || len(s.Problems) > 0 && len(s.Sets) == 0:
 		return xpv2.Condition{}
-	case s.Memory.Imported != nil && s.Dumps() != nil:
-		return yes(v1alpha1.ReasonDumpRestored, "every dump is restored, and the Database takes writes: dumps are not read again")
 	case s.Memory.Imported != nil:
-		message := fmt.Sprintf("the Database takes writes since cut-over %q, and is independent of the source", s.Memory.Imported.ID)
-		if r.State == observev1alpha1.ImportCutOver && r.Message != "" {
-			message += ": " + r.Message
-		}
-		return yes(v1alpha1.ReasonCutOver, message)
+		return importEnded(s, r)
 	case !s.Leads(), r.State == "":
 		return unknown(v1alpha1.ReasonImportUnknown, "no leader has reported how the import is: see the condition Available")
 	}
@@ -56,6 +50,18 @@ func imported(s *decision.Pass) xpv2.Condition {
 	default:
 		return no(v1alpha1.ReasonImportChecking, "the source is being checked: "+r.Message)
 	}
+}
+
+// importEnded reports an import whose end is recorded.
+func importEnded(s *decision.Pass, r observev1alpha1.ImportReport) xpv2.Condition {
+	if s.Dumps() != nil {
+		return yes(v1alpha1.ReasonDumpRestored, "every dump is restored, and the Database takes writes: dumps are not read again")
+	}
+	message := fmt.Sprintf("the Database takes writes since cut-over %q, and is independent of the source", s.Memory.Imported.ID)
+	if r.State == observev1alpha1.ImportCutOver && r.Message != "" {
+		message += ": " + r.Message
+	}
+	return yes(v1alpha1.ReasonCutOver, message)
 }
 
 // dumped reports how the restore of dumps is, before its end is recorded.

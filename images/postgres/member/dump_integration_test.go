@@ -107,6 +107,11 @@ func (c *cluster) platform(t *testing.T, databases []string, letters ...string) 
 		c.start(l)
 	}
 	c.eventually("all members are ready", 90*time.Second, func() bool { return c.ready(letters...) })
+	if len(letters) > 1 { // Only then the other one may take over.
+		c.eventually("commits wait for another member", time.Minute, func() bool {
+			return c.superuserIn("postgres", "select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')") != "0"
+		})
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -190,8 +195,11 @@ func TestDump(t *testing.T) {
 	_ = z.Close()
 	d.upload("dumps/shop.sql.gz", zipped.Bytes())
 	w := pgmember.Dumps{Databases: []pgmember.Dump{
-		{Name: "custom", Path: "dumps/shop.dump", Format: pgmember.DumpCustom}, {Name: "directory", Path: "dumps/shop", Format: pgmember.DumpDirectory},
-		{Name: "tar", Path: "dumps/a+b c=d.tar"}, {Name: "plain", Path: "dumps/shop.sql"}, {Name: "gzip", Path: "dumps/shop.sql.gz", Format: pgmember.DumpPlain},
+		{Name: "custom", Path: "dumps/shop.dump", Format: pgmember.DumpCustom},
+		{Name: "directory", Path: "dumps/shop", Format: pgmember.DumpDirectory},
+		{Name: "tar", Path: "dumps/a+b c=d.tar"},
+		{Name: "plain", Path: "dumps/shop.sql"},
+		{Name: "gzip", Path: "dumps/shop.sql.gz", Format: pgmember.DumpPlain},
 		{Name: "rows", Path: "dumps/rows.sql"},
 	}}
 	names := make([]string, 0, len(w.Databases))
@@ -223,6 +231,11 @@ func TestDump(t *testing.T) {
 	w.Ended = true
 	c.dumps(w)
 	c.superuserIn("postgres", "delete from import.dumps")
+	// A program that has seen the end looks again after minutes only, so this one begins.
+	next := others(c, c.leader())[0]
+	c.running(next).Kill()
+	c.start(next)
+	c.eventually("it is back", time.Minute, func() bool { return c.ready("a", "b") })
 	c.restartLeader(t)
 	c.eventually("that the import had ended is told", time.Minute, func() bool {
 		return c.imports().State == members.ImportRestored && strings.Contains(c.imports().Message, "had ended before")
@@ -242,8 +255,13 @@ func TestDumpRefuses(t *testing.T) {
 	d.put("folder", d.dump("18", "directory", "--format=directory"))
 	d.upload("hello.txt", []byte("hello"))
 	all := pgmember.Dumps{Databases: []pgmember.Dump{
-		{Name: "a", Path: "newer.dump"}, {Name: "b", Path: "newer.sql"}, {Name: "c", Path: "absent/shop.dump"}, {Name: "d", Path: "hello.txt"},
-		{Name: "e", Path: "newer.sql", Format: pgmember.DumpCustom}, {Name: "f", Path: "folder"}, {Name: "g", Path: "newer.dump", Format: pgmember.DumpDirectory},
+		{Name: "a", Path: "newer.dump"},
+		{Name: "b", Path: "newer.sql"},
+		{Name: "c", Path: "absent/shop.dump"},
+		{Name: "d", Path: "hello.txt"},
+		{Name: "e", Path: "newer.sql", Format: pgmember.DumpCustom},
+		{Name: "f", Path: "folder"},
+		{Name: "g", Path: "newer.dump", Format: pgmember.DumpDirectory},
 	}}
 	c.dumps(all)
 	c.platform(t, []string{"a", "b", "c", "d", "e", "f", "g"}, "a")
