@@ -18,9 +18,6 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
-// kindExtension of an entry.
-const kindExtension = "EXTENSION"
-
 // tocFile of a directory.
 const tocFile = "toc.dat"
 

@@ -186,6 +186,9 @@ func restorable(entries string, made []string) string {
 	return kept.String()
 }
 
+// kindExtension of an entry of a dump.
+const kindExtension = "EXTENSION"
+
 // leftOut reports whether an entry is, such as "2; 3079 16385 EXTENSION - hstore ".
 func leftOut(line string, made []string) bool {
 	_, rest, found := strings.Cut(line, "; ")
