@@ -870,7 +870,7 @@ func (tr *trial) kept() map[string]bool {
 		serving[slot] = float64(min(tr.ready[slot], runningIn(tr.request.Observed[names.Deployment(slot)]).Size))
 		all += serving[slot]
 	}
-	out := map[string]bool{"route": true, "Service": true}
+	out := map[string]bool{"route": tr.request.Observed[names.Route] != nil, "Service": tr.request.Observed[names.Service] != nil}
 	for slot, share := range byRoute {
 		out["route"] = out["route"] && serving[slot] >= (share-1)*floor/100
 	}

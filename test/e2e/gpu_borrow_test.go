@@ -28,7 +28,8 @@ func TestBorrowGPU(t *testing.T) {
 	ns := namespace(t)
 	advertise(t, nil, map[corev1.ResourceName]string{gpuLent: "2"})
 	reco := func(v string) *v1alpha1.Algorithm {
-		return algorithm(ns, "reco", versioned(v), sized(2), draining(drainSeconds), rolling(canary(50)), func(a *v1alpha1.Algorithm) {
+		return algorithm(ns, "reco", versioned(v), sized(2), draining(drainSeconds), rolling(canary(50), baking(5*time.Minute)), func(a *v1alpha1.Algorithm) {
+			// It bakes until the test ends, however late passes are.
 			a.Spec.Resources.GPU, a.Spec.Resources.GPUCount = gpuLent, new(int32(1))
 			a.Spec.Lifecycle.Capacity = v1alpha1.CapacityBorrow
 		})
