@@ -803,10 +803,10 @@ func (tr *trial) holdsCapacity(was rollout.Ledger, before map[string]bool) {
 	load := min(tr.load, tr.seen)
 	if faults := []xpv2.ConditionReason{
 		v1alpha1.ReasonMetricFailed, v1alpha1.ReasonGuardrailViolated, v1alpha1.ReasonDrifted, v1alpha1.ReasonCrashLooping, v1alpha1.ReasonAborted,
-	}; was.Shared() && l.Phase == v1alpha1.RolloutRollingBack && slices.Contains(faults, l.Reason) {
+	}; l.Phase == v1alpha1.RolloutRollingBack && slices.Contains(faults, l.Reason) && was.Standing() != v1alpha1.RolloutBaking {
 		// A candidate that fails loses its share at once, to as many replicas as served all requests before. What the load has risen
 		// by since starts in the same pass.
-		load = min(load, tr.borneBy(was.Slot))
+		load = min(load, tr.borneBy(l.Slot))
 	} else if back := l.Phase == v1alpha1.RolloutRollingBack || l.Reason == v1alpha1.ReasonComparing; back && was.Standing() == v1alpha1.RolloutPromoting {
 		// The revision before has just served all of them.
 		load = min(load, tr.borneBy(names.Other(was.Slot)))
@@ -990,10 +990,11 @@ func (tr *trial) remembers() {
 		tr.forgets(l)
 	}
 	tr.latest = l.Epoch
-	if shared := l.Shared() || l.Standing() == v1alpha1.RolloutPromoting; !shared {
-		tr.base = 0
-	} else if tr.base == 0 {
+	switch shared := l.Shared() || l.Standing() == v1alpha1.RolloutPromoting; {
+	case shared && tr.base == 0:
 		tr.base = l.Base
+	case !shared && l.Standing() != v1alpha1.RolloutRollingBack:
+		tr.base = 0
 	}
 	for _, id := range l.Experimented {
 		tr.ran[id] = true
