@@ -353,6 +353,8 @@ func TestImport(t *testing.T) {
 // restartLeader by a handover: another member is the leader then.
 func (c *cluster) restartLeader(t *testing.T) {
 	t.Helper()
+	// Only a synchronous standby may lead.
+	c.eventually("another member may lead", time.Minute, c.synchronous)
 	before := c.leader()
 	if out, err := c.running(before).Enter("/usr/local/bin/capstan-member", "handover"); err != nil {
 		t.Fatalf("%v: %s", err, out)
