@@ -129,7 +129,7 @@ func experimentEnds(f Facts, l Ledger) (transition, bool) {
 	open := f.Evidence.unsettled(v.winner)
 	ends := func(t transition) (transition, bool) {
 		if f.keepsShare(l) {
-			t = growLive(f, l, t.message)
+			t = growLive(f, l, f.fullSize(), t.message)
 		}
 		return t, true
 	}

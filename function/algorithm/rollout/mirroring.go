@@ -33,9 +33,6 @@ func mirrorInForce(f Facts, l Ledger) (transition, bool) {
 
 // copies that reach the candidate, in words.
 func (f Facts) copies(l Ledger) string {
-	if f.Lifecycle.MirrorPercent == nil {
-		return fmt.Sprintf("no copies of requests reach revision %s any more: spec.lifecycle.mirrorPercent was removed", l.Candidate)
-	}
 	return fmt.Sprintf("copies of %d %% of requests reach revision %s, whose answers no client gets, and evidence is being gathered",
 		*f.Lifecycle.MirrorPercent, l.Candidate)
 }

@@ -498,10 +498,12 @@ func TestLateToGrow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		size   int64
+		within v1alpha1.Capacity
 		want   v1alpha1.RolloutPhase
 	}{
-		"Asked":    {"they were made, and did not become ready", 4, v1alpha1.RolloutRollingBack},
-		"NotAsked": {"nothing reconciled the Algorithm in that time", 1, v1alpha1.RolloutStepping},
+		"Asked":    {"they were made, and did not become ready", 4, "", v1alpha1.RolloutRollingBack},
+		"NotAsked": {"nothing reconciled the Algorithm in that time", 1, "", v1alpha1.RolloutStepping},
+		"NotLent":  {"live replicas did not make room in that time", 1, v1alpha1.CapacityBorrow, v1alpha1.RolloutHolding},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts()
@@ -513,7 +515,7 @@ func TestLateToGrow(t *testing.T) {
 			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: "PPP"}}}
 			f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) {
 				l.Weight, l.Evidence, l.Next, l.NextBy = 20, 5, 50, v1alpha1.ReasonPassed
-				l.Started, l.Serving = now.Add(-5*time.Hour), 1
+				l.Started, l.Serving, l.Capacity = now.Add(-5*time.Hour), 1, tc.within
 			})
 			if l := advance(f, f.Ledger).Ledger; l.Phase != tc.want {
 				t.Errorf("%s: want %s, got %s %s", tc.reason, tc.want, l.Phase, l.Reason)

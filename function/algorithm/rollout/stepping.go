@@ -28,11 +28,13 @@ func candidateFails(f Facts, l Ledger) (transition, bool) {
 	return fail(f, l, reason, message), true
 }
 
+// apart reports whether the Service sends to one revision, where the number of replicas is to make the share of another one.
+func (f Facts) apart() bool { return f.ByReplicas && f.Selects != "" }
+
 // stranded reports whether requests could go back to nothing: only replicas of the candidate serve. One that fails answers some of
 // them.
 func (f Facts) stranded(l Ledger) bool {
-	apart := f.ByReplicas && f.Selects != ""
-	return l.Shared() && !apart && f.live(l).Available == 0 && f.idle(l).Available > 0
+	return l.Shared() && !f.apart() && f.live(l).Available == 0 && f.idle(l).Available > 0
 }
 
 // keepsShare reports whether a candidate that ends for no fault of its own keeps its share for a while: the load asks for more
@@ -42,9 +44,8 @@ func (f Facts) stranded(l Ledger) bool {
 func (f Facts) keepsShare(l Ledger) bool {
 	live, idle := f.live(l), f.idle(l)
 	matched := l.Experiment != nil && (f.ByReplicas || idle.Routed.Chosen || f.drawn(l, l.Weight) != l.Weight)
-	apart := f.ByReplicas && f.Selects != ""
 	switch {
-	case !l.Shared(), matched, apart, idle.Available == 0:
+	case !l.Shared(), matched, f.apart(), idle.Available == 0:
 		return false
 	case f.stranded(l):
 		return true
@@ -68,35 +69,39 @@ func (f Facts) growTime(l Ledger) time.Duration {
 // liveGrows before it takes back the requests of a candidate that is not requested any more, which gets no greater share either. What
 // fails, or is aborted, waits only for the first replica that serves.
 func liveGrows(f Facts, l Ledger) (transition, bool) {
-	why := f.whyItEnds(l)
+	why, urgent := f.whyItEnds(l)
 	if why == "" || !f.keepsShare(l) {
 		return transition{}, false
 	}
-	return growLive(f, l, why), true
+	enough := f.fullSize()
+	if urgent || f.Scaling == nil {
+		enough = 1
+	}
+	return growLive(f, l, enough, why), true
 }
 
-// whyItEnds is the reason why the candidate gives its share back, or empty.
-func (f Facts) whyItEnds(l Ledger) string {
+// whyItEnds is the reason why the candidate gives its share back, or empty, and whether that waits for nothing but a replica that serves.
+func (f Facts) whyItEnds(l Ledger) (why string, urgent bool) {
 	reason, message := f.fault(names.Other(l.Slot))
 	switch {
 	case reason != "":
-		return message
+		return message, true
 	case f.aborts(l.Candidate):
-		return f.abortedBy(l.Candidate)
+		return f.abortedBy(l.Candidate), true
 	case l.Experiment != nil:
 		if t, ends := experimentRemoved(f, l); ends {
-			return t.message
+			return t.message, false
 		}
 	case f.Target != "" && f.Target != l.Candidate:
-		return fmt.Sprintf("the spec does not ask for revision %s any more", l.Candidate)
+		return fmt.Sprintf("the spec does not ask for revision %s any more", l.Candidate), false
 	}
-	return ""
+	return "", false
 }
 
-// growLive revision before it takes requests back for a reason.
-func growLive(f Facts, l Ledger, why string) transition {
+// growLive revision to enough replicas before it takes requests back for a reason.
+func growLive(f Facts, l Ledger, enough int32, why string) transition {
 	t := hold(l, v1alpha1.RolloutStepping, v1alpha1.ReasonStandbyStarting, fmt.Sprintf(
-		"requests go back to revision %s once %d of its replicas serve, and %d serve now: %s", l.Revision, max(f.fullSize(), 1), f.live(l).Available, why))
+		"requests go back to revision %s once %d of its replicas serve, and %d serve now: %s", l.Revision, enough, f.live(l).Available, why))
 	if l.holdsFor(v1alpha1.ReasonStandbyStarting) {
 		_, wake := f.due(l.Entered, f.growTime(l))
 		t.timers = at(wake)
