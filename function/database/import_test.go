@@ -28,6 +28,20 @@ func imports(tb testing.TB) *world {
 	return w
 }
 
+// hasEnded holds an import to be over: members that have lost their data do not import a second time beside the logins, and no missing
+// report takes these away.
+func hasEnded(t *testing.T, w *world) {
+	t.Helper()
+	if file := compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember); !strings.Contains(file, `"ended":true`) {
+		t.Errorf("members are not told that the import has ended: %s", file)
+	}
+	w.imports = nil
+	w.react()
+	if w.pass(); len(w.logins()) == 0 {
+		t.Error("without a report of the leader, logins go")
+	}
+}
+
 // logins that the provider should make.
 func (w *world) logins() []any {
 	return compose.List(w.request.Observed[names.Access].Map(), "spec", "forProvider", "logins")
@@ -126,18 +140,7 @@ func TestCutOver(t *testing.T) {
 	if st := told(t, p).Import; st.Importing || st.CutOver != "go" || st.CutOverAt == nil {
 		t.Errorf("the status is %+v", st)
 	}
-
-	// Members that have lost their data must not import a second time beside the logins.
-	if file := compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember); !strings.Contains(file, `"ended":true`) {
-		t.Errorf("members are not told that the import has ended: %s", file)
-	}
-
-	// Nothing takes the logins away: no report, no memory.
-	w.imports = nil
-	w.react()
-	if w.pass(); len(w.logins()) == 0 {
-		t.Error("without a report of the leader, logins go")
-	}
+	hasEnded(t, w)
 	credential := w.request.Observed[names.AccessCredential].Map()
 	delete(compose.Map(credential, "status", "atProvider"), "remembered")
 	delete(compose.Map(credential, "spec", "forProvider"), "remember")
@@ -248,14 +251,7 @@ func TestDump(t *testing.T) {
 	if st := told(t, p).Import; st.Importing || st.CutOver != "" || st.CutOverAt == nil {
 		t.Errorf("the status is %+v", st)
 	}
-	if file := compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember); !strings.Contains(file, `"ended":true`) {
-		t.Errorf("members are not told that the import has ended: %s", file)
-	}
-	w.imports = nil
-	w.react()
-	if w.pass(); len(w.logins()) == 0 {
-		t.Error("without a report of the leader, logins go")
-	}
+	hasEnded(t, w)
 }
 
 // TestDumpTells what its leader reports.
