@@ -148,9 +148,13 @@ func (p *pass) ttl(d *compose.Draft) time.Duration {
 	return pace.TTL(p.Now, ahead...)
 }
 
-// keepUntil is until when Jobs of runs that have ended by themselves stay, by their names.
+// keepUntil is until when Jobs of runs that have ended by themselves stay, by their names. A spec that does not decode gives no end: all
+// objects stay then.
 func (p *pass) keepUntil() map[string]time.Time {
 	out := map[string]time.Time{}
+	if p.spec.KeepFinishedFor == nil {
+		return out
+	}
 	for _, r := range p.ledger.History {
 		j, exists := p.jobs[r.Job]
 		if !exists || r.Ended == nil || !j.Complete && !j.Failed {

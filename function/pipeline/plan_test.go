@@ -459,6 +459,24 @@ func TestSpark(t *testing.T) {
 	}
 }
 
+// TestUnreadable: a spec that does not decode has no defaults either, and the Job of a run that has ended stays as it is.
+func TestUnreadable(t *testing.T) {
+	w := newWorld(t, byIDSpec)
+	w.settle()
+	w.report("daily-run-a", `{phase: Succeeded}`)
+	w.kubernetes("daily-run-a", complete)
+	w.settle()
+	before := composetest.Encoded(w.Composed)
+	w.edit(`{run: {id: 0}}`)
+	w.settle()
+	if got := w.condition(v1alpha1.TypeAccepted); got != "False/InvalidSpec" {
+		t.Errorf("Accepted is %s: %s", got, w.message(v1alpha1.TypeAccepted))
+	}
+	if composetest.Encoded(w.Composed) != before {
+		t.Error("a spec that does not decode changes what there is")
+	}
+}
+
 func TestRefused(t *testing.T) {
 	tests := map[string]struct{ reason, spec, edit, field, says string }{
 		"Zone":         {"Kubernetes would refuse it.", cronSpec, `{schedule: {cron: "0 3 * * *", timeZone: Mars/Base}}`, "spec.schedule.timeZone", "Europe/Berlin"},
