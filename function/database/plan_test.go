@@ -366,6 +366,7 @@ func TestRefusedSpecKeepsAll(t *testing.T) {
 		"Slots":     {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, replication: {slots: [{name: cdc}]}}`, "InvalidSpec", "set spec.config.wal_level to logical"},
 		"Network":   {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, network: {from: [{cidr: "10.0.0.0/99"}]}}`, "InvalidSpec", "10.0.0.0/8"},
 		"Taint":     {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {tolerations: [{key: dedicated, operator: Lt, value: "5"}]}}`, "InvalidSpec", "spec.pod.tolerations[0].operator"},
+		"Replicas":  {`{engine: postgres, version: "17", replicas: -1, storage: 50Gi}`, "InvalidSpec", "spec.replicas"},
 		"Quantity":  {`{engine: postgres, version: "17", replicas: 3, storage: many}`, "InvalidSpec", "spec.storage"},
 	} {
 		t.Run(name, func(t *testing.T) {
