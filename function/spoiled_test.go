@@ -37,7 +37,7 @@ func examples(tb testing.TB) []*fnv1.RunFunctionRequest {
 			e := es[name]
 			before, after := requestOf(e), requestOf(e)
 			for _, o := range e.Want {
-				if n := compose.Text(o, "metadata", "annotations", "crossplane.io/composition-resource-name"); after.Observed.Resources[n] == nil {
+				if n := compose.Text(o, "metadata", "annotations", "crossplane.io/composition-resource-name"); n != "" && after.Observed.Resources[n] == nil {
 					after.Observed.Resources[n] = resourceOf(o)
 				}
 			}
