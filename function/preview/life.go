@@ -42,12 +42,14 @@ func (f *facts) lifetime() life {
 	return l
 }
 
-// deadline by the spec. While that is not accepted, the one that was accepted last holds.
+// deadline by the spec. While that is not accepted, the one that was accepted last holds. Where the status with it was lost, it is the
+// latest that could have been accepted, so that a mistake ends nothing.
 func (f *facts) deadline() time.Time {
-	if len(f.problems) > 0 && f.before.ExpiresAt != nil {
-		return f.before.ExpiresAt.UTC()
-	}
 	switch {
+	case len(f.problems) > 0 && f.before.ExpiresAt != nil:
+		return f.before.ExpiresAt.UTC()
+	case len(f.problems) > 0 && len(f.Observed) > 0:
+		return f.created.Add(f.longest())
 	case f.spec.ExpiresAt != nil:
 		return f.spec.ExpiresAt.UTC().Truncate(time.Second)
 	case f.spec.TTL != nil:

@@ -274,6 +274,24 @@ func TestEditThatIsNotAccepted(t *testing.T) {
 }
 
 // TestCopies compares the specs of copies with what they should be.
+// TestStatusLost: without the deadline that was accepted last, a spec that is not accepted ends nothing.
+func TestStatusLost(t *testing.T) {
+	w := newWorld(t, usualSpec)
+	w.settle()
+	before := composetest.Encoded(w.composed)
+	w.edit(`{ttl: "0"}`)
+	w.status = nil
+	w.settle()
+	if got := composetest.Encoded(w.composed); got != before || w.phase() == v1alpha1.PreviewExpiring {
+		t.Errorf("phase %s, and the copies became %s", w.phase(), got)
+	}
+	w.edit(`{ttl: 24h}`)
+	w.settle()
+	if got, want := compose.Text(w.status, "expiresAt"), begin.Add(24*time.Hour).Format(time.RFC3339); got != want {
+		t.Errorf("with a spec that is accepted it lives until %s, want %s", got, want)
+	}
+}
+
 func TestCopies(t *testing.T) {
 	cases := map[string]struct {
 		reason              string
