@@ -19,6 +19,10 @@
 //
 //	capstan-member before-stop
 //
+// Before Patroni promotes a member that has the lock, standbys have to leave the former leader:
+//
+//	capstan-member before-promotion
+//
 // As the first process of a pooler's container it runs PgBouncer, whose clients wait while there is no leader:
 //
 //	capstan-member pooler
@@ -67,19 +71,20 @@ import (
 var version = "unknown"
 
 type cli struct {
-	Run        agent.Command      `cmd:"" default:"1"                                                                                                                   help:"Run the member until a signal ends it."`
-	Handover   command.Handover   `cmd:"" help:"Promote another member, if this one is the leader and another is fit."`
-	Callback   command.Callback   `cmd:"" help:"Notify the running member of a change, as Patroni calls it."`
-	BeforeStop command.BeforeStop `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member is the leader, as Patroni calls it before it does."`
-	Pooler     command.Pooler     `cmd:"" help:"Run a pooler until a signal ends it."`
-	Exporter   command.Exporter   `cmd:"" help:"Run the exporter of the server, and queries whose results are metrics, until a signal ends it."`
-	Archive    command.Archive    `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
-	Fetch      command.Fetch      `cmd:"" help:"Bring a file of the write-ahead log back from the archive, as PostgreSQL calls it."`
-	Backup     command.Backup     `cmd:"" help:"Take a backup, in a pod of its own."`
-	Verify     command.Verify     `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
-	Repository command.Repository `cmd:"" help:"Serve a volume of backups until a signal ends it, in a pod of its own."`
-	Hook       command.Hook       `cmd:"" help:"Run a hook of a change, in a pod of its own."`
-	Restore    command.Restore    `cmd:"" help:"Make the data of a new Database from a backup, as Patroni calls it."`
+	Run             agent.Command           `cmd:"" default:"1"                                                                                                                   help:"Run the member until a signal ends it."`
+	Handover        command.Handover        `cmd:"" help:"Promote another member, if this one is the leader and another is fit."`
+	Callback        command.Callback        `cmd:"" help:"Notify the running member of a change, as Patroni calls it."`
+	BeforeStop      command.BeforeStop      `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member is the leader, as Patroni calls it before it does."`
+	BeforePromotion command.BeforePromotion `cmd:"" help:"Wait until no standby receives what the former leader writes, as Patroni calls it before it promotes this member."`
+	Pooler          command.Pooler          `cmd:"" help:"Run a pooler until a signal ends it."`
+	Exporter        command.Exporter        `cmd:"" help:"Run the exporter of the server, and queries whose results are metrics, until a signal ends it."`
+	Archive         command.Archive         `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
+	Fetch           command.Fetch           `cmd:"" help:"Bring a file of the write-ahead log back from the archive, as PostgreSQL calls it."`
+	Backup          command.Backup          `cmd:"" help:"Take a backup, in a pod of its own."`
+	Verify          command.Verify          `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
+	Repository      command.Repository      `cmd:"" help:"Serve a volume of backups until a signal ends it, in a pod of its own."`
+	Hook            command.Hook            `cmd:"" help:"Run a hook of a change, in a pod of its own."`
+	Restore         command.Restore         `cmd:"" help:"Make the data of a new Database from a backup, as Patroni calls it."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }

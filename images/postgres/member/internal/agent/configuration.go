@@ -11,11 +11,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/lines"
 )
 
-// A configuration is what Patroni of this member starts with beyond what all members share.
+// A configuration is what Patroni of this member starts with beyond what all members share. What needs a program of this image is here, so that
+// no member is configured to call a program that its image lacks.
 type configuration struct {
 	// apart: new data and new copies have their log on the volume from the start.
 	apart bool
@@ -33,11 +35,8 @@ func (p *Parameters) UnmarshalText(text []byte) error {
 	return json.Unmarshal(text, (*map[string]string)(p))
 }
 
-// prepare what Patroni is started with in a folder, and return its path: a file, or that folder, where a later file counts more.
+// prepare what Patroni is started with in a folder, where a later file counts more, and return its path.
 func (c configuration) prepare(folder string) (string, error) {
-	if !c.apart && c.marks == nil && len(c.parameters) == 0 {
-		return layout.Configuration, nil
-	}
 	if err := c.write(folder); err != nil {
 		return "", fmt.Errorf("cannot prepare the configuration of Patroni: %w", err)
 	}
@@ -57,12 +56,9 @@ func (c configuration) write(folder string) error {
 			return err
 		}
 	}
-	if c.marks == nil && len(c.parameters) == 0 {
-		return nil
-	}
 	// What a member has of its own counts more than what all of them share. JSON is YAML.
 	parameters := map[string]string{}
-	own := map[string]any{"postgresql": map[string]any{"parameters": parameters}}
+	own := map[string]any{"postgresql": map[string]any{"parameters": parameters, "pre_promote": members.Program + " before-promotion"}}
 	maps.Copy(parameters, c.parameters)
 	if c.marks != nil {
 		own["log"], parameters["log_line_prefix"] = map[string]any{"format": c.marks.Patroni()}, c.marks.Server()

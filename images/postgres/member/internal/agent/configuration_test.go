@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/lines"
 )
 
@@ -21,8 +20,8 @@ func TestConfiguration(t *testing.T) {
 		parameters  Parameters
 		want        []string
 	}{
-		"Shared": {"A member without anything of its own reads what all share.", false, false, nil, nil},
-		"Apart":  {"A volume for the log adds to it.", true, false, nil, []string{"1-all.yaml", "2-wal.yaml"}},
+		"Shared": {"A member reads what all share, and what its image has.", false, false, nil, []string{"1-all.yaml", "3-own.yaml"}},
+		"Apart":  {"A volume for the log adds to it.", true, false, nil, []string{"1-all.yaml", "2-wal.yaml", "3-own.yaml"}},
 		"JSON":   {"So do marks of lines.", false, true, nil, []string{"1-all.yaml", "3-own.yaml"}},
 		"Both":   {"Both are read.", true, true, nil, []string{"1-all.yaml", "2-wal.yaml", "3-own.yaml"}},
 		"Pages":  {"So do parameters that follow from the pod.", false, false, Parameters{"huge_pages": "on"}, []string{"1-all.yaml", "3-own.yaml"}},
@@ -35,12 +34,8 @@ func TestConfiguration(t *testing.T) {
 				if tc.json {
 					c.marks = lines.NewMarks() // A container that starts again has others.
 				}
-				path, err := c.prepare(folder)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if shared := path == layout.Configuration; shared != (tc.want == nil) {
-					t.Errorf("%s got %s", tc.reason, path)
+				if path, err := c.prepare(folder); err != nil || path != folder {
+					t.Fatalf("%s got %s: %v", tc.reason, path, err)
 				}
 			}
 			var got []string
@@ -50,9 +45,6 @@ func TestConfiguration(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
-			}
-			if !tc.json && tc.parameters == nil {
-				return
 			}
 			raw, err := os.ReadFile(filepath.Join(folder, "3-own.yaml"))
 			if err != nil {
@@ -69,7 +61,7 @@ func TestConfiguration(t *testing.T) {
 			if tc.json {
 				want["log"], parameters["log_line_prefix"] = map[string]any{"format": c.marks.Patroni()}, c.marks.Server()
 			}
-			want["postgresql"] = map[string]any{"parameters": parameters}
+			want["postgresql"] = map[string]any{"parameters": parameters, "pre_promote": "/usr/local/bin/capstan-member before-promotion"}
 			if diff := cmp.Diff(want, own); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}

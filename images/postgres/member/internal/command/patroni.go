@@ -18,10 +18,12 @@ import (
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/bouncer"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/notes"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/promotion"
 )
 
 // Callback notifies the running member of a change.
@@ -82,6 +84,24 @@ func (c *BeforeStop) Run(ctx context.Context, log *slog.Logger) error {
 	postmaster.Stop(ctx, pgmember.FolderData)
 	// Patroni takes one that is not buried yet for one that runs.
 	log.Info("stopping PostgreSQL", "stopped", process.Gone(ctx, pid), "took", time.Since(begun).Round(time.Millisecond).String())
+	return nil
+}
+
+// BeforePromotion holds the promotion of a member that has the leader's lock.
+type BeforePromotion struct {
+	layout.Names
+}
+
+// Run waits until the member may be promoted. With an error Patroni releases the lock.
+func (c *BeforePromotion) Run(ctx context.Context, log *slog.Logger) error {
+	k, err := kube.InCluster()
+	if err != nil {
+		return err
+	}
+	g := promotion.Guard{Names: c.Names, DCS: dcs.New(k, c.Namespace, c.Scope), Pods: pods.New(k, c.Namespace, c.Pod, c.Database), Log: log}
+	if err := g.Wait(ctx); err != nil {
+		return fmt.Errorf("cannot be promoted: %w", err)
+	}
 	return nil
 }
 

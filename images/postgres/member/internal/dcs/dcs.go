@@ -8,6 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -157,6 +159,32 @@ func (c *Client) Holds(ctx context.Context, pod string) error {
 		err = pods.ErrNotHolder
 	}
 	return err
+}
+
+// Synchronous is what Patroni records of synchronous replication. Without any, it is zero.
+type Synchronous struct {
+	// Leader that it is about, by its pod, and Voters are the pods of the standbys of which one acknowledges a commit.
+	Leader string
+	Voters []string
+	// Quorum is how many voters a member has to hear of that is to be promoted, beside itself.
+	Quorum int
+}
+
+// Synchronous replication as it is recorded.
+func (c *Client) Synchronous(ctx context.Context) (Synchronous, error) {
+	annotations, err := c.annotations(ctx, "sync")
+	if err != nil {
+		return Synchronous{}, fmt.Errorf("cannot find out which standbys are synchronous: %w", err)
+	}
+	s := Synchronous{
+		Leader: annotations["leader"], Voters: strings.FieldsFunc(annotations["sync_standby"], func(r rune) bool { return r == ',' }),
+	}
+	if quorum := annotations["quorum"]; quorum != "" {
+		if s.Quorum, err = strconv.Atoi(quorum); err != nil {
+			return Synchronous{}, fmt.Errorf("cannot understand the quorum that Patroni recorded: %w", err)
+		}
+	}
+	return s, nil
 }
 
 // Strict reports whether commits wait for a standby, even when there is none.

@@ -67,6 +67,9 @@ type State struct {
 // Follows reports whether PostgreSQL runs as a replica.
 func (s State) Follows() bool { return s.Role == "replica" && s.State == "running" }
 
+// Demoted reports whether PostgreSQL runs as a standby, or was stopped for it. It takes no writes then, and those that were under way have ended.
+func (s State) Demoted() bool { return s.Follows() || s.Role == "demoted" }
+
 // LeadsStandbys reports whether PostgreSQL runs as the leader of a standby cluster: other members follow it, and it takes no writes.
 func (s State) LeadsStandbys() bool { return s.Role == "standby_leader" && s.State == "running" }
 
@@ -82,6 +85,27 @@ func (c *Client) State(ctx context.Context) (State, error) {
 	}
 	s.Leads = code == http.StatusOK
 	return s, nil
+}
+
+// Received is the position in the log up to which a standby has received it.
+func (c *Client) Received(ctx context.Context) (int64, error) {
+	_, body, err := c.do(ctx, http.MethodGet, "/patroni", nil)
+	if err != nil {
+		return 0, err
+	}
+	var s struct {
+		Log *struct {
+			Received int64 `json:"received_location"`
+			Replayed int64 `json:"replayed_location"`
+		} `json:"xlog"`
+	}
+	if err := json.Unmarshal(body, &s); err != nil {
+		return 0, fmt.Errorf("cannot understand what Patroni says of the log: %w", err)
+	}
+	if s.Log == nil {
+		return 0, errors.New("cannot find out what a standby has received: its server does not answer")
+	}
+	return max(s.Log.Received, s.Log.Replayed), nil
 }
 
 // HasLock reports whether this member has the leader's lock, whether or not its PostgreSQL runs.
