@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/apis/members"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/engine"
@@ -63,6 +65,26 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// TestGroupFence gives members the request to stop one, restarts none, and says what became of it.
+func TestGroupFence(t *testing.T) {
+	w := running(t, group)
+	before := w.revisions()
+	w.edit(with(group, `fence: {id: "1", member: orders-db-b}`))
+	p := w.pass()
+	if text := encodedObject(t, p, "config"); !strings.Contains(text, `\"fence\":{\"id\":\"1\",\"member\":\"orders-db-b\"}`) {
+		t.Errorf("members have no request: %s", text)
+	}
+	if diff := cmp.Diff(before, w.revisions()); diff != "" {
+		t.Errorf("a request restarts members: -before, +after:\n%s", diff)
+	}
+	w.broken["orders-db-b"] = members.ReasonStopped
+	w.fences = map[string]*observev1alpha1.MemberFenceReport{"orders-db-b": {ID: "1", Outcome: members.FenceStopped}}
+	w.pass()
+	if diff := cmp.Diff(&v1alpha1.FenceStatus{ID: "1", Member: "orders-db-b", Outcome: members.FenceStopped}, told(t, w.pass()).Fence); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestGroupRefuses what the engine does not have, before anything is composed, with an alternative.
 func TestGroupRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, reason, message string }{
@@ -76,7 +98,6 @@ func TestGroupRefuses(t *testing.T) {
 		"Extension":    {with(group, `extensions: [pg_trgm]`), "UnsupportedByEngine", "spec.extensions: "},
 		"Slots":        {with(group, `replication: {slots: [{name: cdc}]}`), "UnsupportedByEngine", "spec.replication: "},
 		"Replicates":   {with(group, `consumers: [{name: api}, {name: cdc, replication: true}]`), "UnsupportedByEngine", "spec.consumers[1].replication: "},
-		"Fence":        {with(group, `fence: {id: "1", member: orders-db-b}`), "UnsupportedByEngine", "spec.fence: a member of MySQL that is stopped"},
 		"Strict":       {with(group, `availability: {durability: Strict}`), "UnsupportedByEngine", `spec.availability.durability: "Strict": a group of MySQL acknowledges`},
 		"Asynchronous": {with(group, `availability: {durability: Asynchronous}`), "UnsupportedByEngine", `spec.availability.durability: "Asynchronous": `},
 		"Version":      {strings.Replace(group, "9.7", "8.4", 1), "VersionUnavailable", `spec.version: "8.4": the platform has no image of this version: choose one of 9.7,`},

@@ -34,6 +34,8 @@ type Config struct {
 	Volumes *[]string `json:"volumes,omitempty"`
 	// Reinitialize is the request to copy a member again from its group.
 	Reinitialize *members.Reinitialize `json:"reinitialize,omitempty"`
+	// Fence is the request to keep a member stopped.
+	Fence *members.MemberFence `json:"fence,omitempty"`
 	// Begun reports that members have had data, so that none begins without. It is recorded beside what members record themselves, which
 	// can be lost.
 	Begun bool `json:"begun,omitempty"`

@@ -14,7 +14,6 @@ const (
 	FeaturePooler       Feature = "poolers (`pooler`)"
 	FeatureExtensions   Feature = "extensions (`extensions`)"
 	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
-	FeatureFence        Feature = "keep a member stopped (`fence`)"
 	FeatureMask         Feature = "mask a copy (`from.mask`)"
 	FeatureWALVolume    Feature = "a volume for the log alone (`walStorage`)"
 	FeatureHugePages    Feature = "huge pages (`resources.hugePages`)"
@@ -25,7 +24,7 @@ const (
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
-		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication, FeatureFence,
+		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
 		FeatureMask, FeatureWALVolume, FeatureHugePages, FeatureQueries, FeatureImport,
 	}
 }

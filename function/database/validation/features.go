@@ -58,7 +58,6 @@ func uses(s *facts.Cluster) []use {
 		add(c.Replication, engine.FeatureReplication, fmt.Sprintf("spec.consumers[%d].replication", i), c.Replication)
 	}
 	add(spec.Monitoring != nil && len(spec.Monitoring.Queries) > 0, engine.FeatureQueries, "spec.monitoring.queries", block)
-	add(spec.Fence != nil, engine.FeatureFence, "spec.fence", block)
 	if r := spec.Resources; r != nil && r.HugePages != nil {
 		add(true, engine.FeatureHugePages, "spec.resources.hugePages", r.HugePages.Amount.String())
 	}

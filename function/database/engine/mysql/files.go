@@ -84,7 +84,7 @@ func (mySQL) Files(s engine.Server, m engine.Member) map[string]string {
 	return map[string]string{
 		mysqlmember.FileServer: server(s),
 		mysqlmember.FileConfig: encoding.JSON(mysqlmember.Config{
-			Generation: m.Generation, Domain: m.Domain, Volumes: m.Volumes, Reinitialize: m.Reinitialize, Backup: backupFile(m.Backup),
+			Generation: m.Generation, Domain: m.Domain, Volumes: m.Volumes, Reinitialize: m.Reinitialize, Fence: m.Fence, Backup: backupFile(m.Backup),
 			From: sourceFile(m.From), Begun: m.Begun,
 		}),
 	}

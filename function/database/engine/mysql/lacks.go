@@ -20,8 +20,6 @@ var lacking = map[engine.Feature]string{
 	engine.FeatureExtensions:  "MySQL has no extensions: remove it",
 	engine.FeatureReplication: "Capstan gives consumers no changes of MySQL yet: remove it, and let the consumer read the tables, or write to an outbox table that it reads",
 	engine.FeatureMask:        "Capstan does not mask copies of MySQL yet: remove it, and make the copy from a Database whose data may be seen, or with no data and a dump that is masked",
-	engine.FeatureFence: "a member of MySQL that is stopped on request would still be counted by its group for a majority, and Capstan cannot make it leave first yet: " +
-		"remove it; to replace data that is in doubt, set spec.reinitialize",
 	engine.FeatureWALVolume: "MySQL has its redo log and its binary logs beside the data, and Capstan does not move them yet: remove it, and raise spec.storage " +
 		"to give them room",
 	engine.FeatureHugePages: "MySQL takes ordinary memory without an error when it gets no huge pages, and a member would be killed for it later; Capstan does not size " +

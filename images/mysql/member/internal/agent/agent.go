@@ -33,6 +33,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/member/report"
+	"github.com/capstan-dev/capstan/images/member/standstill"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/backups"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
@@ -142,6 +143,10 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	configurer := &Configurer{child: supervisor.Child, seen: keeper.Seen, store: store, server: server, log: log, status: status, started: supervisor.Settings}
 	statusWriter := &StatusWriter{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: configurer.PendingRestart, log: log}
 	archive := backups.New(server, c.Names, func() bool { return supervisor.Child() != nil }, func() bool { return keeper.Seen().Role == members.RoleLeader }, reporter, log)
+	still := &standstill.Keeper{
+		Member: c.Name, File: layout.Stopped, Requested: requestedStop, Decide: (&Stopper{pod: c.Pod, pods: own, server: server}).decide,
+		Runs: func() bool { return supervisor.Child() != nil }, Stop: supervisor.StopByHand, Reporter: reporter, Log: log,
+	}
 	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look, note}}
 	last = func(ctx context.Context) {
 		keeper.publish(Seen{})
@@ -165,6 +170,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(nil, watcher.once),
 		loop.Every(back, archive.Once),
 		loop.Every(nil, copier.once),
+		loop.Every(nil, still.Once),
 		loop.Every(nil, (&Refresher{copies: copies, child: supervisor.Child, server: server, manage: manage, log: log}).once),
 		loop.Every(nil, meter.once),
 		loop.Every(nil, (&Watchdog{child: supervisor.Child, server: server, probes: probes, storage: &volume.Responder{Dir: mysqlmember.FolderVolume}, log: log}).once),

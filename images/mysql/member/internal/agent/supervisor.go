@@ -83,14 +83,22 @@ func (s *Supervisor) State() string {
 
 // Restart the server, if one runs.
 func (s *Supervisor) Restart() {
+	if err := s.StopByHand(); err != nil {
+		s.log.Error("cannot start the server again", "error", err)
+	}
+}
+
+// StopByHand stops the server, if one runs. It leaves its group, and starts again when the gate lets it.
+func (s *Supervisor) StopByHand() error {
 	child := s.Child()
 	if child == nil {
-		return
+		return nil
 	}
 	s.again.Store(true)
 	if err := child.Signal(syscall.SIGTERM); err != nil {
-		s.log.Error("cannot stop the server", "error", err)
+		return fmt.Errorf("cannot stop the server: %w", err)
 	}
+	return nil
 }
 
 // become another state, and wake those whom it is news to.
@@ -253,13 +261,19 @@ func (s *Supervisor) hold(ctx context.Context) bool {
 		}
 		reason, every := "the volume or a Secret cannot be read", 2*time.Second
 		var problem *volume.Problem
-		if errors.As(err, &problem) {
+		var wait *volume.Wait
+		switch {
+		case errors.As(err, &problem):
 			s.reporter.Block(problem.Reason, problem.Message)
 			reason, every = err.Error(), 10*time.Second
+		case errors.As(err, &wait):
+			s.reporter.Block(wait.Reason, wait.Message)
+			reason = err.Error()
 		}
 		if reason != last {
 			last = reason
 			s.log.Warn("held", "reason", err.Error())
+			s.become(members.StateStopped, nil)
 		}
 		s.probes.Hold(last)
 		loop.Sleep(ctx, every)

@@ -16,11 +16,13 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
+	"github.com/capstan-dev/capstan/images/member/standstill"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 )
 
-// Check returns what blocks the server of a member: a volume.Problem that a person has to solve, or another error.
+// Check returns what blocks the server of a member: a volume.Problem that a person has to solve, a volume.Wait while a person wants it to be
+// stopped, or another error.
 func Check(n layout.Names, copies *certificate.Copies) error {
 	if err := volume.CheckImage(layout.Server); err != nil {
 		return err
@@ -31,8 +33,14 @@ func Check(n layout.Names, copies *certificate.Copies) error {
 	if err := checkVersion(mysqlmember.FolderData, n.Version); err != nil {
 		return err
 	}
-	_, err := copies.Refresh(time.Now())
-	return err
+	if _, err := copies.Refresh(time.Now()); err != nil {
+		return err
+	}
+	config, err := layout.ReadConfig()
+	if err != nil {
+		return err
+	}
+	return standstill.Check(config.Fence, n.Name, layout.Stopped, mysqlmember.FolderData)
 }
 
 // checkVersion of data: it opens with the series that wrote it. The server keeps beside the data which versions opened it.

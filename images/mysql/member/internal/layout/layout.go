@@ -48,6 +48,8 @@ const (
 	Reinitialized = mysqlmember.FolderVolume + "/reinitialized.json"
 	// Requested is when this member first saw that request, and what was known then.
 	Requested = mysqlmember.FolderVolume + "/requested.json"
+	// Stopped is the last request to stop this member, and what became of it.
+	Stopped = mysqlmember.FolderVolume + "/fence.json"
 	// Temporary is for what queries sort and copy.
 	Temporary = mysqlmember.FolderVolume + "/tmp"
 	// Settings is the configuration that the server runs with.

@@ -153,10 +153,9 @@ func (c *Command) loops(k kube.Client, marks *lines.Marks, log *slog.Logger) (*S
 		loop.Every(nil, (&upgrader.Settler{Names: c.Names, Pods: own, Leads: leads, Log: log}).Once),
 		loop.Every(nil, (&standby.Keeper{Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&reinitialize.Keeper{Member: c.Name, Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
-		loop.Every(nil, (&standstill.Keeper{
-			Member: c.Name, Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Strict: store.Strict,
-			Runs: func() bool { return supervisor.Child() != nil }, Stop: supervisor.StopByHand, Reporter: reporter, Log: log,
-		}).Once),
+		loop.Every(nil, standstill.New(c.Name, &standstill.Decision{
+			Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Strict: store.Strict, Runs: func() bool { return supervisor.Child() != nil },
+		}, supervisor.StopByHand, reporter, log).Once),
 		loop.Every(nil, (&importing.Keeper{Names: c.Names, Leads: leads, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&importing.DumpKeeper{Names: c.Names, Leads: leads, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&following.Keeper{Pod: c.Pod, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import "github.com/capstan-dev/capstan/apis/members"
+
+// Still is what a member knows when a person requests that it stops and stays stopped.
+type Still struct {
+	// Look at its server; zero when that does not answer, or does not run.
+	Look Look
+	// Led reports that another member has the label of the leader, and Stopped is the name of one that is stopped on request; "" without one.
+	Led     bool
+	Stopped string
+}
+
+// Stop decides such a request: an outcome, and its message unless that is members.FenceStopped. A member that stops in good order leaves
+// its group, which counts it no longer.
+func Stop(s Still) (outcome, message string) {
+	own := s.Look.Own()
+	grouped := own.State == Online || own.State == Recovering
+	switch {
+	case s.Stopped != "":
+		return members.FenceWaiting, "member " + s.Stopped + " is stopped already: one at a time"
+	case grouped && own.Role == Primary:
+		return members.FenceRefused, "it is the leader: switch over first, and choose another id"
+	case grouped && s.Look.Leader() == "", !grouped && !s.Led:
+		return members.FenceWaiting, "there is no leader, and this member may become it"
+	case grouped && !s.Look.without():
+		return members.FenceWaiting, "the others would be no majority without it: it stops when more of them are back"
+	default:
+		return members.FenceStopped, ""
+	}
+}
+
+// without this member, is the rest of its group a majority of itself?
+func (l Look) without() bool {
+	heard := 0
+	for _, p := range l.Group {
+		if p.Server != l.Server && (p.State == Online || p.State == Recovering) {
+			heard++
+		}
+	}
+	return 2*heard > len(l.Group)-1
+}
