@@ -32,7 +32,7 @@ func (s *Stopper) decide(ctx context.Context) (outcome, message string, err erro
 		switch {
 		case p.Name == s.pod:
 		case p.Role == members.RoleLeader && !p.Stopping:
-			now.Led = true
+			now.OtherLeads = true
 		case p.Reason == members.ReasonStopped && p.Started && !p.Stopping:
 			now.Stopped = p.Member
 		}

@@ -8,9 +8,10 @@ import "github.com/capstan-dev/capstan/apis/members"
 type Still struct {
 	// Look at its server; zero when that does not answer, or does not run.
 	Look Look
-	// Led reports that another member has the label of the leader, and Stopped is the name of one that is stopped on request; "" without one.
-	Led     bool
-	Stopped string
+	// OtherLeads reports that another member has the label of the leader, and Stopped is the name of one that is stopped on request; "" without
+	// one.
+	OtherLeads bool
+	Stopped    string
 }
 
 // Stop decides such a request: an outcome, and its message unless that is members.FenceStopped. A member that stops in good order leaves
@@ -23,7 +24,7 @@ func Stop(s Still) (outcome, message string) {
 		return members.FenceWaiting, "member " + s.Stopped + " is stopped already: one at a time"
 	case grouped && own.Role == Primary:
 		return members.FenceRefused, "it is the leader: switch over first, and choose another id"
-	case grouped && s.Look.Leader() == "", !grouped && !s.Led:
+	case grouped && s.Look.Leader() == "", !grouped && !s.OtherLeads:
 		return members.FenceWaiting, "there is no leader, and this member may become it"
 	case grouped && !s.Look.without():
 		return members.FenceWaiting, "the others would be no majority without it: it stops when more of them are back"

@@ -26,14 +26,14 @@ func TestStop(t *testing.T) {
 		now    Still
 		want   string
 	}{
-		"Standby":  {"The others continue, and leave it out.", Still{Look: group(Secondary, Online, Online), Led: true}, members.FenceStopped},
+		"Standby":  {"The others continue, and leave it out.", Still{Look: group(Secondary, Online, Online), OtherLeads: true}, members.FenceStopped},
 		"Leader":   {"Clients would wait.", Still{Look: group(Primary, Online, Online)}, members.FenceRefused},
-		"Of two":   {"A leader is a majority of itself.", Still{Look: group(Secondary, Online), Led: true}, members.FenceStopped},
-		"Needed":   {"The leader would wait for the one that is cut off.", Still{Look: group(Secondary, Online, Unreachable), Led: true}, members.FenceWaiting},
-		"NoLeader": {"The leader is cut off, and this one may be elected.", Still{Look: group(Secondary, Unreachable, Online), Led: true}, members.FenceWaiting},
-		"Other":    {"One at a time.", Still{Look: group(Secondary, Online, Online), Led: true, Stopped: "orders-db-c"}, members.FenceWaiting},
-		"Outside":  {"It is kept out, and the others have a leader.", Still{Look: Look{Server: "b", Group: []Peer{{Server: "b", State: Outside}}}, Led: true}, members.FenceStopped},
-		"Crashed":  {"Its data may be what a person wants to look at.", Still{Led: true}, members.FenceStopped},
+		"Of two":   {"A leader is a majority of itself.", Still{Look: group(Secondary, Online), OtherLeads: true}, members.FenceStopped},
+		"Needed":   {"The leader would wait for the one that is cut off.", Still{Look: group(Secondary, Online, Unreachable), OtherLeads: true}, members.FenceWaiting},
+		"NoLeader": {"The leader is cut off, and this one may be elected.", Still{Look: group(Secondary, Unreachable, Online), OtherLeads: true}, members.FenceWaiting},
+		"Other":    {"One at a time.", Still{Look: group(Secondary, Online, Online), OtherLeads: true, Stopped: "orders-db-c"}, members.FenceWaiting},
+		"Outside":  {"It is kept out, and the others have a leader.", Still{Look: Look{Server: "b", Group: []Peer{{Server: "b", State: Outside}}}, OtherLeads: true}, members.FenceStopped},
+		"Crashed":  {"Its data may be what a person wants to look at.", Still{OtherLeads: true}, members.FenceStopped},
 		"Outage":   {"It may have what no other member has.", Still{}, members.FenceWaiting},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -163,10 +163,10 @@ func (c *Client) Holds(ctx context.Context, pod string) error {
 
 // Synchronous is what Patroni records of synchronous replication. Without any, it is zero.
 type Synchronous struct {
-	// Leader that it is about, by its pod, and Voters are the pods of the standbys of which one acknowledges a commit.
+	// Leader by its pod, and Voters are the pods of the standbys that may acknowledge its commits.
 	Leader string
 	Voters []string
-	// Quorum is how many voters a member has to hear of that is to be promoted, beside itself.
+	// Quorum is how many voters beside itself a member has to hear of before it is promoted.
 	Quorum int
 }
 

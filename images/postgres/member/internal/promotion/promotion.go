@@ -68,7 +68,7 @@ func (g *Guard) Wait(ctx context.Context) error {
 		default:
 		}
 		var with []string
-		if with, err = g.followers(ctx, s.Voters, addresses); err == nil && len(with) >= need {
+		if with, err = g.following(ctx, s.Voters, addresses); err == nil && len(with) >= need {
 			g.Log.Info("standbys have left the former leader: promoting", "leader", s.Leader, "standbys", with, "took", time.Since(begun).Round(time.Millisecond).String())
 			return nil
 		}
@@ -88,7 +88,7 @@ func (g *Guard) Wait(ctx context.Context) error {
 }
 
 // known is what is recorded of synchronous replication, and the addresses of the members by their pods. The API server answered a moment ago,
-// so it is asked again when it does not.
+// so each question is repeated when it does not.
 func (g *Guard) known(ctx context.Context) (dcs.Synchronous, map[string]string, error) {
 	for {
 		s, err := g.DCS.Synchronous(ctx)
@@ -118,7 +118,7 @@ func Needs(s dcs.Synchronous, pod string) int {
 	}
 }
 
-// aheadError is a standby that has more than the member that is to be promoted. Both are positions in the log.
+// aheadError is a standby that has more than the member that should be promoted. Both are positions in the log.
 type aheadError struct {
 	pod       string
 	has, here int64
@@ -128,8 +128,8 @@ func (e *aheadError) Error() string {
 	return fmt.Sprintf("%s has received %d, and this member %d: what the former leader acknowledged last may be there only", e.pod, e.has, e.here)
 }
 
-// followers are the voters that stream from this member, and have no more than it has.
-func (g *Guard) followers(ctx context.Context, voters []string, addresses map[string]string) ([]string, error) {
+// following are the voters that stream from this member, and have no more than it has.
+func (g *Guard) following(ctx context.Context, voters []string, addresses map[string]string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	conn, err := managed.Connect(ctx, pgmember.FolderSocket, pgmember.PortPostgres, "postgres")
