@@ -22,19 +22,25 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/signals"
 )
 
 // hooks of a rollout: a Hook for what the provider sends, and a Job for each run. They are made of the ledger as it is remembered,
-// not as it is decided now: what runs once has to be remembered before it begins.
+// not as it is decided now: what runs once has to be remembered before it begins. Signals run the others.
 func hooks(d *compose.Draft, p *pass) {
 	if p.spec.Lifecycle == nil {
 		return
 	}
 	l := p.rollout.Ledger
 	for _, h := range p.spec.Lifecycle.Hooks {
-		if h.At == v1alpha1.HookTransition {
+		switch h.At {
+		case v1alpha1.HookTransition:
 			p.send(d, h, p.notices(h, l))
 			continue
+		case v1alpha1.HookSignal:
+			runForSignals(d, p, h)
+			continue
+		default:
 		}
 		for _, r := range l.Hooks {
 			switch runs := r.Name == h.Name && r.At == h.At; {
@@ -117,14 +123,13 @@ func (p *pass) notices(h v1alpha1.RolloutHook, l rollout.Ledger) []observev1alph
 // hookJob of a run. It is made once: its template cannot be changed, one that was deleted is not made again, and one that has ended
 // stays for its log until the next attempt.
 func hookJob(d *compose.Draft, p *pass, h v1alpha1.RolloutHook, r rollout.HookRun) {
-	resource := jobOf(r)
+	resource := jobOf(r.Key())
 	if p.Observed[resource] != nil || r.Seen || !r.Runs() {
 		d.Keep(resource)
 		return
 	}
 	b := p.bodyOf(r)
-	in := pods.Inputs{Names: p.Names, Spec: p.spec}
-	template := in.HookTemplate(h.Job.Core, [][2]string{
+	d.Offer(resource, p.jobOnce(h, b.Key, [][2]string{
 		{"KEY", b.Key},
 		{"NAME", b.Hook},
 		{"AT", string(b.At)},
@@ -133,8 +138,13 @@ func hookJob(d *compose.Draft, p *pass, h v1alpha1.RolloutHook, r rollout.HookRu
 		{"REVISION", b.Revision},
 		{"WEIGHT", strconv.Itoa(int(b.Weight))},
 		{"CANDIDATE_URL", b.CandidateURL},
-	})
-	d.Offer(resource, applybatchv1.Job(p.hookJobName(r), p.Namespace).WithLabels(p.Labels()).WithSpec(applybatchv1.JobSpec().
+	}))
+}
+
+// jobOnce is the Job of a hook's run, with variables.
+func (p *pass) jobOnce(h v1alpha1.RolloutHook, key string, env [][2]string) compose.Named {
+	in := pods.Inputs{Names: p.Names, Spec: p.spec}
+	return applybatchv1.Job(p.hookJobName(h.Name, key), p.Namespace).WithLabels(p.Labels()).WithSpec(applybatchv1.JobSpec().
 		WithBackoffLimit(0).
 		WithActiveDeadlineSeconds(int64(h.Timeout.Seconds())).
 		WithPodReplacementPolicy(batchv1.Failed).
@@ -143,7 +153,7 @@ func hookJob(d *compose.Draft, p *pass, h v1alpha1.RolloutHook, r rollout.HookRu
 			WithAction(batchv1.PodFailurePolicyActionIgnore).
 			WithOnPodConditions(applybatchv1.PodFailurePolicyOnPodConditionsPattern().
 				WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)))).
-		WithTemplate(template)))
+		WithTemplate(in.HookTemplate(h.Job.Core, env)))
 }
 
 // hasJobs reports whether a hook of the spec is a Job.
@@ -162,6 +172,9 @@ func (p *pass) hooksPassed() *xpv2.Condition {
 			return new(compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, fmt.Sprintf(
 				"hook %q of spec.lifecycle.hooks failed for revision %s: %s", r.Name, r.Revision, r.Message)))
 		}
+	}
+	if r, failed := p.toldRuns.Failed(); failed {
+		return new(compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, signals.Failure(r)))
 	}
 	if l.Unheard != "" {
 		return new(compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, "spec.lifecycle.hooks: a notification was not delivered: "+l.Unheard))

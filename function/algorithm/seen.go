@@ -90,8 +90,8 @@ func (f *facts) hooksSeen(l rollout.Ledger) rollout.HooksSeen {
 			if s, done := results[r.Key()]; done && h.Job == nil {
 				seen[r.Key()] = s
 			}
-			if o := f.Observed[jobOf(r)]; o != nil && h.Job != nil {
-				seen[r.Key()] = f.jobSeen(r, o.Map())
+			if o := f.Observed[jobOf(r.Key())]; o != nil && h.Job != nil {
+				seen[r.Key()] = f.jobSeen(r.Name, r.Key(), o.Map())
 			}
 		}
 	}
@@ -108,8 +108,8 @@ func hookResults(o compose.Object) rollout.HooksSeen {
 	return seen
 }
 
-// jobSeen is how far a Job is. One that is being deleted does not end any more.
-func (f *facts) jobSeen(r rollout.HookRun, job map[string]any) rollout.HookSeen {
+// jobSeen is how far the Job of a hook's run is. One that is being deleted does not end any more.
+func (f *facts) jobSeen(hook, key string, job map[string]any) rollout.HookSeen {
 	s := rollout.HookSeen{Job: compose.Text(job, "metadata", "deletionTimestamp") == ""}
 	switch {
 	case compose.IsTrue(job, xpv2.ConditionType(batchv1.JobComplete)):
@@ -119,16 +119,16 @@ func (f *facts) jobSeen(r rollout.HookRun, job map[string]any) rollout.HookSeen 
 		if compose.Text(compose.Condition(job, string(batchv1.JobFailed)), "reason") == batchv1.JobReasonDeadlineExceeded {
 			how = "did not end until the timeout"
 		}
-		s.Done, s.Message = true, fmt.Sprintf("its Job %s: see kubectl logs -n %s job/%s", how, f.Namespace, f.hookJobName(r))
+		s.Done, s.Message = true, fmt.Sprintf("its Job %s: see kubectl logs -n %s job/%s", how, f.Namespace, f.hookJobName(hook, key))
 	}
 	return s
 }
 
 // jobOf a run within the composition.
-func jobOf(r rollout.HookRun) string { return names.HookJobPrefix + hashOf(r.Key()) }
+func jobOf(key string) string { return names.HookJobPrefix + hashOf(key) }
 
-func (f *facts) hookJobName(r rollout.HookRun) string {
-	return compose.Name(f.Name, "hook", r.Name, hashOf(f.Name, r.Key()))
+func (f *facts) hookJobName(hook, key string) string {
+	return compose.Name(f.Name, "hook", hook, hashOf(f.Name, key))
 }
 
 // hashOf texts, for the names of what cannot change from one to another.

@@ -56,6 +56,9 @@ func matches(rule v1alpha1.ReceiverRule, values map[string]string) bool {
 // isLasting reports whether an act is in force for a time. The others are done once.
 func isLasting(a v1alpha1.Act) bool { return a == v1alpha1.ActHold || a == v1alpha1.ActMinReplicas }
 
+// isTask reports whether an act is work that is done once. As long as the alert is repeated its Signal stays, and shows that it was done.
+func isTask(a v1alpha1.Act) bool { return a == v1alpha1.ActBackup || a == v1alpha1.ActHook }
+
 // apply a rule.
 func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, h occurrence) (string, error) {
 	of := h.occasion
@@ -78,13 +81,15 @@ func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1
 		return "", nil
 	case h.resolved:
 		return name, s.end(ctx, signal, now)
+	case found && h.isEvent:
+		return name, nil
 	case found && isLasting(rule.Do) && now.Sub(signal.GetCreationTimestamp().Time) >= signals.Longest:
 		// It cannot be extended any more, and another one takes its place.
 		uid := signal.GetUID()
 		if err := s.Kube.Delete(ctx, signal, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("cannot delete Signal %q: %w", name, err)
 		}
-	case found && isLasting(rule.Do):
+	case found && (isLasting(rule.Do) || isTask(rule.Do) && now.Before(signals.End(signal))):
 		return name, s.extend(ctx, signal, rule, now, span)
 	case found:
 		return name, nil
@@ -94,7 +99,7 @@ func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1
 
 // nameOf the Signal that a rule makes of something: another one for another Receiver, so that none touches what others made.
 func nameOf(cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, of string) string {
-	sum := sha256.Sum256([]byte(string(cr.GetUID()) + "\x00" + rule.Name + "\x00" + string(rule.Do) + "\x00" + rule.Target.Name + "\x00" + of))
+	sum := sha256.Sum256([]byte(string(cr.GetUID()) + "\x00" + rule.Name + "\x00" + string(rule.Do) + rule.Hook + "\x00" + rule.Target.Name + "\x00" + of))
 	return rule.Name + "-" + hex.EncodeToString(sum[:])[:12]
 }
 
@@ -106,7 +111,7 @@ func (s *Server) create(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha
 	}}
 	p := &signal.Spec.ForProvider
 	*p = v1alpha1.SignalParameters{
-		Target: rule.Target, Do: rule.Do, Replicas: rule.Replicas, ExpiresAt: metav1.NewTime(until),
+		Target: rule.Target, Do: rule.Do, Replicas: rule.Replicas, Hook: rule.Hook, ExpiresAt: metav1.NewTime(until),
 		Source: "receiver " + cr.GetName(), Reason: shortened(h.reason),
 	}
 	if rule.Do == v1alpha1.ActAbort {

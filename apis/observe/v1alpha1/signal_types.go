@@ -15,7 +15,7 @@ type ActiveSignal struct {
 	// UID of the Signal: another one of the same name is another request.
 	UID string `json:"uid"`
 
-	// Do: Hold, Abort, MinReplicas or Backup.
+	// Do: Hold, Abort, MinReplicas, Backup or Hook.
 	Do string `json:"do"`
 
 	// Replicas for MinReplicas.
@@ -27,6 +27,11 @@ type ActiveSignal struct {
 	//
 	// +optional
 	Revision string `json:"revision,omitempty"`
+
+	// Hook that Hook runs.
+	//
+	// +optional
+	Hook string `json:"hook,omitempty"`
 
 	// Until is the end of the Signal.
 	Until metav1.Time `json:"until"`

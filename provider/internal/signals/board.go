@@ -115,7 +115,7 @@ func End(s *v1alpha1.Signal) time.Time {
 func fact(s *v1alpha1.Signal) observev1alpha1.ActiveSignal {
 	p := s.Spec.ForProvider
 	f := observev1alpha1.ActiveSignal{
-		Name: s.Name, UID: string(s.UID), Do: string(p.Do), Revision: p.Revision, Until: metav1.NewTime(End(s)),
+		Name: s.Name, UID: string(s.UID), Do: string(p.Do), Revision: p.Revision, Hook: p.Hook, Until: metav1.NewTime(End(s)),
 		Cause: strings.Trim(p.Source+": "+p.Reason, ": "),
 	}
 	if p.Replicas != nil {
