@@ -58,7 +58,6 @@ func to(places ...string) *entry { return &entry{places: places} }
 func texts() map[string]*entry {
 	queries := "Analysis.spec.forProvider.metrics.queries."
 	later := &entry{nowhere: "It is composed after a restart, by the code that composes hooks before it."}
-	signalled := &entry{nowhere: "It is composed for a Signal, by the code that composes hooks before a restart."}
 	// The API server's own defaults and checks for pods of the standard "restricted".
 	container := &entry{nowhere: "Containers are checked as a whole: TestOverlayRefused and TestHookSpecs in function/algorithm."}
 	return map[string]*entry{
@@ -96,8 +95,8 @@ func texts() map[string]*entry {
 		"Database.spec.maintenance.hooks.after[].sql.statement":                             later,
 		"Database.spec.maintenance.hooks.before[].http.url":                                 to(inJobVariable),
 		"Database.spec.maintenance.hooks.before[].sql.statement":                            to(inJobVariable),
-		"Database.spec.maintenance.hooks.onSignal[].http.url":                               signalled,
-		"Database.spec.maintenance.hooks.onSignal[].sql.statement":                          signalled,
+		"Database.spec.maintenance.hooks.onSignal[].http.url":                               to(inJobVariable),
+		"Database.spec.maintenance.hooks.onSignal[].sql.statement":                          to(inJobVariable),
 		"Database.spec.monitoring.queries[].help":                                           to("ConfigMap.data.member.json|.queries[].help"),
 		"Database.spec.monitoring.queries[].sql":                                            to("ConfigMap.data.member.json|.queries[].sql"),
 		"Database.spec.podMetadata.annotations{}":                                           {nowhere: "It goes to the pods of members, as if the author created them, once the Database has an identity. Keys of Capstan are refused."},
