@@ -26,21 +26,16 @@ import (
 )
 
 // hooks of a rollout: a Hook for what the provider sends, and a Job for each run. They are made of the ledger as it is remembered,
-// not as it is decided now: what runs once has to be remembered before it begins. Signals run the others.
+// not as it is decided now: what runs once has to be remembered before it begins.
 func hooks(d *compose.Draft, p *pass) {
 	if p.spec.Lifecycle == nil {
 		return
 	}
 	l := p.rollout.Ledger
 	for _, h := range p.spec.Lifecycle.Hooks {
-		switch h.At {
-		case v1alpha1.HookTransition:
+		if h.At == v1alpha1.HookTransition {
 			p.send(d, h, p.notices(h, l))
 			continue
-		case v1alpha1.HookSignal:
-			runForSignals(d, p, h)
-			continue
-		default:
 		}
 		for _, r := range l.Hooks {
 			switch runs := r.Name == h.Name && r.At == h.At; {

@@ -97,6 +97,7 @@ func objects(d *compose.Draft, p *pass) ([]string, error) {
 	networkPolicy(d, p)
 	analysis(d, p)
 	hooks(d, p)
+	signalHooks(d, p)
 	monitor(d, p)
 	prometheusRules(d, p)
 	modelAliases(d, p)

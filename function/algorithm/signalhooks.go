@@ -4,88 +4,29 @@ package algorithm
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/signals"
 )
 
-// hookFacts is what is known of the hooks that Signals may name.
-func (f *facts) hookFacts() signals.HookFacts {
-	return signals.HookFacts{
-		Limit: func(hook string) (time.Duration, string) {
-			h, declared := f.signalHook(hook)
-			if !declared {
-				return 0, fmt.Sprintf("spec.lifecycle.hooks has no hook %q with at: Signal: declare it, or name another one", hook)
-			}
-			return h.Timeout.Duration, ""
-		},
-		Ready: func(string) bool { return true },
-		Seen: func(run v1alpha1.SignalHookStatus) signals.HookSeen {
-			h, declared := f.signalHook(run.Name)
-			switch {
-			case !declared:
-				return signals.HookSeen{}
-			case h.Job != nil:
-				return f.signalJobSeen(run)
-			default:
-				return f.signalRequestSeen(run)
-			}
-		},
+// signalHooks composes what runs hooks that Signals name.
+func signalHooks(d *compose.Draft, p *pass) {
+	if p.spec.Lifecycle == nil {
+		return
 	}
-}
-
-// signalHook of the spec.
-func (f *facts) signalHook(name string) (v1alpha1.RolloutHook, bool) {
-	if f.spec.Lifecycle == nil {
-		return v1alpha1.RolloutHook{}, false
-	}
-	for _, h := range f.spec.Lifecycle.Hooks {
-		if h.Name == name && h.At == v1alpha1.HookSignal {
-			return h, true
+	for _, h := range p.spec.Lifecycle.Hooks {
+		if h.At == v1alpha1.HookSignal {
+			runForSignals(d, p, h)
 		}
 	}
-	return v1alpha1.RolloutHook{}, false
 }
 
-func (f *facts) signalJobSeen(run v1alpha1.SignalHookStatus) signals.HookSeen {
-	o := f.Observed[jobOf(run.Key)]
-	if o == nil {
-		return signals.HookSeen{}
-	}
-	s := f.jobSeen(run.Name, run.Key, o.Map())
-	seen := signals.HookSeen{Done: s.Done, Passed: s.Passed, Message: s.Message}
-	if s.Job {
-		seen.Object = "job/" + f.hookJobName(run.Name, run.Key)
-	}
-	return seen
-}
-
-func (f *facts) signalRequestSeen(run v1alpha1.SignalHookStatus) signals.HookSeen {
-	o := f.Observed[names.HookPrefix+run.Name]
-	if o == nil {
-		return signals.HookSeen{}
-	}
-	s := hookResults(o)[run.Key]
-	seen := signals.HookSeen{Done: s.Done, Passed: s.Passed, Message: s.Message}
-	if slices.ContainsFunc(compose.List(o.Map(), "spec", "forProvider", "requests"), func(v any) bool {
-		q, ok := v.(map[string]any)
-		return ok && q["key"] == run.Key
-	}) {
-		seen.Object = "hook/" + f.OfHook(run.Name)
-	}
-	return seen
-}
-
-// runForSignals composes what runs a hook that Signals name. A Job is made once, and stays for its log while the status has its Signal. A request
-// stays until the status has its result.
+// runForSignals composes what runs a hook. A Job is made once, and stays for its log while the status has its Signal. A request stays until
+// the status has its result.
 func runForSignals(d *compose.Draft, p *pass, h v1alpha1.RolloutHook) {
 	var requests []observev1alpha1.HookRequest
 	for _, r := range p.hookRuns.Begun(h.Name) {

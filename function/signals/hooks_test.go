@@ -148,7 +148,7 @@ func TestRunsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRunsAreTold shows that an event tells of the end of a run, once.
+// TestRunsAreTold shows that an event reports the end of a run, once.
 func TestRunsAreTold(t *testing.T) {
 	f := world{declared: map[string]bool{"flush": true}, seen: map[string]HookSeen{"a": {Object: "job/a", Done: true, Message: "exit code 1"}}}
 	s := Set{asks("a", "flush")}

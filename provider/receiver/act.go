@@ -56,9 +56,6 @@ func matches(rule v1alpha1.ReceiverRule, values map[string]string) bool {
 // isLasting reports whether an act is in force for a time. The others are done once.
 func isLasting(a v1alpha1.Act) bool { return a == v1alpha1.ActHold || a == v1alpha1.ActMinReplicas }
 
-// isTask reports whether an act is work that is done once. As long as the alert is repeated its Signal stays, and shows that it was done.
-func isTask(a v1alpha1.Act) bool { return a == v1alpha1.ActBackup || a == v1alpha1.ActHook }
-
 // apply a rule.
 func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, h occurrence) (string, error) {
 	of := h.occasion
@@ -89,7 +86,8 @@ func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1
 		if err := s.Kube.Delete(ctx, signal, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("cannot delete Signal %q: %w", name, err)
 		}
-	case found && (isLasting(rule.Do) || isTask(rule.Do) && now.Before(signals.End(signal))):
+	case found && (isLasting(rule.Do) || rule.Do.IsTask() && now.Before(signals.End(signal))):
+		// As long as the alert is repeated, the Signal of a task stays: it shows that the task was done.
 		return name, s.extend(ctx, signal, rule, now, span)
 	case found:
 		return name, nil

@@ -171,6 +171,9 @@ const (
 	ActHook Act = "Hook"
 )
 
+// IsTask reports whether an act is work that is done once for each Signal. The others are in force for a time.
+func (a Act) IsTask() bool { return a == ActBackup || a == ActHook }
+
 // SignalStatus is the observed state.
 type SignalStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`

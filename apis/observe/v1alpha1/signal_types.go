@@ -4,7 +4,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaxSignals are the most Signals to one object that count at a time: the oldest.
+// MaxSignals are the most Signals to one object that count at a time: the oldest, and tasks after all others.
 const MaxSignals = 16
 
 // ActiveSignal is a Signal of events.capstan.dev that is in force.

@@ -27,7 +27,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/pods"
 )
 
-// Hooks around a change and for Signals: their Jobs, their network policy, and what is remembered of those around a change.
+// Hooks around a change and for Signals: their Jobs, their network policy, and what is remembered of a change.
 func Hooks(d *compose.Draft, s *decision.Decision) {
 	desired, ended := map[string]bool{}, maps.Clone(s.Hooks.Ended)
 	around := s.Hooks.Change != "" && !s.Hooks.Over
