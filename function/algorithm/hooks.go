@@ -22,7 +22,6 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/signals"
 )
 
 // hooks of a rollout: a Hook for what the provider sends, and a Job for each run. They are made of the ledger as it is remembered,
@@ -168,8 +167,8 @@ func (p *pass) hooksPassed() *xpv2.Condition {
 				"hook %q of spec.lifecycle.hooks failed for revision %s: %s", r.Name, r.Revision, r.Message)))
 		}
 	}
-	if r, failed := p.toldRuns.Failed(); failed {
-		return new(compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, signals.Failure(r)))
+	if failure := p.toldRuns.Failure(); failure != "" {
+		return new(compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, failure))
 	}
 	if l.Unheard != "" {
 		return new(compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, "spec.lifecycle.hooks: a notification was not delivered: "+l.Unheard))

@@ -173,15 +173,18 @@ func (runs Runs) Begun(hook string) Runs {
 	return slices.DeleteFunc(slices.Clone(runs), func(r v1alpha1.SignalStatus) bool { return !begun(r) || r.Hook.Name != hook })
 }
 
-// Failed is the run that failed last, if one did.
-func (runs Runs) Failed() (v1alpha1.SignalStatus, bool) {
+// Failure of the run that failed last, or empty.
+func (runs Runs) Failure() string {
 	var last v1alpha1.SignalStatus
 	for _, r := range runs {
 		if begun(r) && r.Hook.Result == v1alpha1.HookResultFailed && (last.Hook == nil || last.Hook.StartedAt.Before(r.Hook.StartedAt)) {
 			last = r
 		}
 	}
-	return last, last.Hook != nil
+	if last.Hook == nil {
+		return ""
+	}
+	return failure(last)
 }
 
 // Limits are when running hooks have failed without a result.
@@ -211,14 +214,14 @@ func (runs Runs) Events(remembered Runs) []compose.Event {
 		}
 		e := compose.Event{Reason: "HookPassed", Message: fmt.Sprintf("hook %q of Signal %q passed", r.Hook.Name, r.Name)}
 		if r.Hook.Result == v1alpha1.HookResultFailed {
-			e = compose.Event{Warning: true, Reason: string(v1alpha1.ReasonHookFailed), Message: Failure(r)}
+			e = compose.Event{Warning: true, Reason: string(v1alpha1.ReasonHookFailed), Message: failure(r)}
 		}
 		events = append(events, e)
 	}
 	return events
 }
 
-// Failure of a run, in words.
-func Failure(r v1alpha1.SignalStatus) string {
+// failure of a run, in words.
+func failure(r v1alpha1.SignalStatus) string {
 	return fmt.Sprintf("hook %q of Signal %q failed: %s", r.Hook.Name, r.Name, r.Hook.Message)
 }

@@ -168,8 +168,8 @@ func TestRunsAreTold(t *testing.T) {
 			t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 		}
 	}
-	if r, failed := ended.Failed(); !failed || Failure(r) != want[0].Message {
-		t.Errorf("the condition would say %q", Failure(r))
+	if got := ended.Failure(); got != want[0].Message || began.Failure() != "" {
+		t.Errorf("the condition would say %q", got)
 	}
 	if at := began.Limits(f.facts()); len(at) != 1 || !at[0].Equal(noon.Add(6*time.Minute)) {
 		t.Errorf("a run without a result ends at %v", at)

@@ -78,7 +78,7 @@ func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1
 		return "", nil
 	case h.resolved:
 		return name, s.end(ctx, signal, now)
-	case found && h.isEvent:
+	case found && !extends(rule.Do, h, signal, now):
 		return name, nil
 	case found && isLasting(rule.Do) && now.Sub(signal.GetCreationTimestamp().Time) >= signals.Longest:
 		// It cannot be extended any more, and another one takes its place.
@@ -86,13 +86,16 @@ func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1
 		if err := s.Kube.Delete(ctx, signal, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("cannot delete Signal %q: %w", name, err)
 		}
-	case found && (isLasting(rule.Do) || rule.Do.IsTask() && now.Before(signals.End(signal))):
-		// As long as the alert is repeated, the Signal of a task stays: it shows that the task was done.
-		return name, s.extend(ctx, signal, rule, now, span)
 	case found:
-		return name, nil
+		return name, s.extend(ctx, signal, rule, now, span)
 	}
 	return s.create(ctx, cr, rule, h, name, now.Add(span))
+}
+
+// extends reports whether a repetition makes a Signal last longer. The Signal of a task does as long as the alert fires: it shows that the task
+// was done.
+func extends(do v1alpha1.Act, h occurrence, signal *v1alpha1.Signal, now time.Time) bool {
+	return !h.isEvent && (isLasting(do) || do.IsTask() && now.Before(signals.End(signal)))
 }
 
 // nameOf the Signal that a rule makes of something: another one for another Receiver, so that none touches what others made.

@@ -10,7 +10,6 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/decision"
 	"github.com/capstan-dev/capstan/function/database/facts"
-	"github.com/capstan-dev/capstan/function/signals"
 )
 
 // ignores says why an act of a Signal has no effect.
@@ -26,8 +25,8 @@ func hooksPassed(s *decision.Pass) xpv2.Condition {
 	if len(s.SignalHooks()) == 0 {
 		return xpv2.Condition{}
 	}
-	if r, failed := s.ToldRuns.Failed(); failed {
-		return compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, signals.Failure(r))
+	if failure := s.ToldRuns.Failure(); failure != "" {
+		return compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, failure)
 	}
 	return compose.True(v1alpha1.TypeHooksPassed, v1alpha1.ReasonPassed, "no hook of a Signal has failed")
 }

@@ -99,7 +99,7 @@ func Tools() []Tool {
 		},
 		// Its module does not have the pages that it embeds. make integration runs it; no cluster needs it.
 		{
-			Name: "alertmanager", Module: "github.com/prometheus/alertmanager", Usual: 40 * time.Second,
+			Name: "alertmanager", Module: "github.com/prometheus/alertmanager", Usual: 15 * time.Second,
 			Packages: []string{"github.com/prometheus/alertmanager/cmd/alertmanager"},
 			Pruned:   []Pruned{{Module: "github.com/prometheus/alertmanager", Package: "ui", Stub: "pruned/ui.go"}},
 		},
