@@ -94,7 +94,7 @@ check-golden: ## Compare every example with its golden render
 
 integration: ## Provider and companion against real servers and a real API server, which they mostly wait for (RUN=TestName for a part)
 	export CAPSTAN_DEBIAN_DRIFT=true; \
-	  programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes prometheus mysql chromium); eval "$$programs"; \
+	  programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes prometheus alertmanager mysql chromium); eval "$$programs"; \
 	  go test -tags=integration -count=1 -p=4 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') $(SERVERS)
 
 e2e: ## On the embedded cluster, but for slow tests, which take turns in CI (RUN=TestName for a part; test/README.md)

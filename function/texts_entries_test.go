@@ -95,6 +95,8 @@ func texts() map[string]*entry {
 		"Database.spec.maintenance.hooks.after[].sql.statement":                             later,
 		"Database.spec.maintenance.hooks.before[].http.url":                                 to(inJobVariable),
 		"Database.spec.maintenance.hooks.before[].sql.statement":                            to(inJobVariable),
+		"Database.spec.maintenance.hooks.onSignal[].http.url":                               to(inJobVariable),
+		"Database.spec.maintenance.hooks.onSignal[].sql.statement":                          to(inJobVariable),
 		"Database.spec.monitoring.queries[].help":                                           to("ConfigMap.data.member.json|.queries[].help"),
 		"Database.spec.monitoring.queries[].sql":                                            to("ConfigMap.data.member.json|.queries[].sql"),
 		"Database.spec.podMetadata.annotations{}":                                           {nowhere: "It goes to the pods of members, as if the author created them, once the Database has an identity. Keys of Capstan are refused."},

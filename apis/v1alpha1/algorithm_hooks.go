@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// RolloutHook is an HTTP request or a Job at a point of a rollout. Hooks of one point run one after the other, each once
-// per attempt of a revision and share of traffic. After a crash it can run again, with the same key.
+// RolloutHook is an HTTP request or a Job at a point of a rollout, or for a Signal. Hooks of one point run one after the other, each once
+// per attempt of a revision and share of traffic, or for each Signal. After a crash it can run again, with the same key.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.job) ? !has(self.url) && !has(self.secretName) : has(self.url) || has(self.secretName)",message="set either job, or url, secretName or both of these"
 // +kubebuilder:validation:XValidation:rule="self.at != 'Transition' || !has(self.job)",fieldPath=".job",message="at Transition only HTTP requests are sent: set url, or another at"
@@ -26,6 +26,7 @@ type RolloutHook struct {
 	// the start of each share of traffic; the next share waits until it has passed. BeforePromotion: before all traffic.
 	// AfterPromotion, AfterRollback: when all traffic has shifted to the candidate, or back; they block nothing.
 	// Transition: a notification when a rollout starts, holds, promotes, rolls back or ends.
+	// Signal: when a Signal of events.capstan.dev names the hook. No rollout waits for it.
 	//
 	// +kubebuilder:example=BeforeTraffic
 	At HookPoint `json:"at"`
@@ -77,7 +78,7 @@ type RolloutHook struct {
 
 // HookPoint is when a hook of a rollout runs.
 //
-// +kubebuilder:validation:Enum=BeforeTraffic;DuringStep;BeforePromotion;AfterPromotion;AfterRollback;Transition
+// +kubebuilder:validation:Enum=BeforeTraffic;DuringStep;BeforePromotion;AfterPromotion;AfterRollback;Transition;Signal
 type HookPoint string
 
 // When a hook of a rollout runs.
@@ -94,6 +95,8 @@ const (
 	HookAfterRollback HookPoint = "AfterRollback"
 	// HookTransition: a notification.
 	HookTransition HookPoint = "Transition"
+	// HookSignal: when a Signal names it.
+	HookSignal HookPoint = "Signal"
 )
 
 // RolloutHookFailure is what happens to a rollout when a hook fails.

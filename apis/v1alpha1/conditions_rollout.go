@@ -10,8 +10,8 @@ const (
 	// rolled back: the input has changed, and another revision would get the same input. It exists only when
 	// spec.lifecycle.drift has a reference.
 	TypeDataDrift xpv2.ConditionType = "DataDrift"
-	// TypeHooksPassed: True when the latest hooks of spec.lifecycle.hooks have passed and notifications were delivered.
-	// It exists only when the spec has hooks.
+	// TypeHooksPassed: True when the latest hooks of spec.lifecycle.hooks have passed and notifications were delivered, and those that
+	// Signals named have. It exists only when the spec has hooks, of a Database when it has hooks for Signals.
 	TypeHooksPassed xpv2.ConditionType = "HooksPassed"
 )
 

@@ -4,8 +4,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaintenanceHooks run around a change that restarts or removes members: each once per change, one after the other,
-// each as a Job.
+// MaintenanceHooks run around a change that restarts or removes members, each once per change, or for a Signal, each once for it:
+// one after the other, each as a Job.
 type MaintenanceHooks struct {
 	// Before lists hooks that run before the first member is touched, once the change can start: in a window, approved,
 	// and not frozen. The repair of a failed member does not run hooks.
@@ -26,12 +26,34 @@ type MaintenanceHooks struct {
 	// +listMapKey=name
 	// +optional
 	After []MaintenanceHook `json:"after,omitempty"`
+
+	// OnSignal lists hooks that run when a Signal of events.capstan.dev names one. No change waits for them, and they wait for none.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	OnSignal []DatabaseHook `json:"onSignal,omitempty"`
 }
 
-// MaintenanceHook is one action around a change. It runs at least once: if its node is lost, it starts again.
+// MaintenanceHook is one action around a change.
+type MaintenanceHook struct {
+	DatabaseHook `json:",inline"`
+
+	// OnFailure: Stop blocks the change and every later one until the hook succeeds or is changed; Continue continues
+	// with the change. Default: Stop.
+	//
+	// +kubebuilder:default=Stop
+	// +kubebuilder:example=Stop
+	// +optional
+	OnFailure HookFailure `json:"onFailure,omitempty"`
+}
+
+// DatabaseHook is one action of a Database. It runs at least once: if its node is lost, it starts again.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.sql) != has(self.http)",message="set exactly one of sql and http"
-type MaintenanceHook struct {
+type DatabaseHook struct {
 	// Name of the hook.
 	//
 	// +kubebuilder:validation:MaxLength=30
@@ -58,14 +80,6 @@ type MaintenanceHook struct {
 	// +kubebuilder:example="5m"
 	// +optional
 	Timeout metav1.Duration `json:"timeout,omitempty"`
-
-	// OnFailure: Stop blocks the change and every later one until the hook succeeds or is changed; Continue continues
-	// with the change. Default: Stop.
-	//
-	// +kubebuilder:default=Stop
-	// +kubebuilder:example=Stop
-	// +optional
-	OnFailure HookFailure `json:"onFailure,omitempty"`
 }
 
 // HookFailure is what happens when a hook fails.

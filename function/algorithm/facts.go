@@ -56,8 +56,9 @@ type facts struct {
 	// autoscaler of the live slot.
 	autoscaler observed.Autoscaler
 
-	// signals from outside that are in force.
-	signals signals.Set
+	// signals from outside that are in force, and the runs of hooks that they ask for: as the status has them, and as they are now.
+	signals            signals.Set
+	toldRuns, hookRuns signals.Runs
 
 	// rollout is what decisions about revisions are made by, as far as it is known before the target is.
 	rollout rollout.Facts
@@ -89,7 +90,7 @@ func gather(r compose.Request) (*facts, error) {
 	f.live = f.rollout.Slots[f.rollout.Ledger.Slot]
 	f.autoscaler = f.scaler(f.rollout.Ledger.Slot)
 	f.written, f.spec, f.problems = read(r)
-	f.signals = signals.InForce(f.analysis.Signals(), f.Now)
+	f.signals, f.toldRuns = signals.InForce(f.analysis.Signals(), f.Now), signals.Remembered(xr)
 	if m, claim := f.spec.Model, f.Observed[names.ModelCache]; m != nil && len(f.problems) == 0 && claim != nil {
 		f.problems = check.Errors(validation.Claim(m.Cache, f.CacheClaim(), claim.Map()))
 	}
@@ -104,6 +105,7 @@ func gather(r compose.Request) (*facts, error) {
 		f.rollout.Evidence = measure.AllEvidence(f.analysis, f.rollout.Ledger, f.rollout.Uneven(), driftReports(xr))
 		return f, nil
 	}
+	f.hookRuns = f.signals.Hooks(f.toldRuns, f.hookFacts(), f.Now)
 	f.spec.Scaling = atLeast(f.spec.Scaling, f.signals.MinReplicas())
 	f.spec.Metrics = measure.WithDistribution(f.spec.Metrics, f.analysis.Distribution())
 	f.learned = f.analysis.Scaling()

@@ -117,14 +117,13 @@ func (p *pass) notices(h v1alpha1.RolloutHook, l rollout.Ledger) []observev1alph
 // hookJob of a run. It is made once: its template cannot be changed, one that was deleted is not made again, and one that has ended
 // stays for its log until the next attempt.
 func hookJob(d *compose.Draft, p *pass, h v1alpha1.RolloutHook, r rollout.HookRun) {
-	resource := jobOf(r)
+	resource := jobOf(r.Key())
 	if p.Observed[resource] != nil || r.Seen || !r.Runs() {
 		d.Keep(resource)
 		return
 	}
 	b := p.bodyOf(r)
-	in := pods.Inputs{Names: p.Names, Spec: p.spec}
-	template := in.HookTemplate(h.Job.Core, [][2]string{
+	d.Offer(resource, p.jobOnce(h, b.Key, [][2]string{
 		{"KEY", b.Key},
 		{"NAME", b.Hook},
 		{"AT", string(b.At)},
@@ -133,8 +132,13 @@ func hookJob(d *compose.Draft, p *pass, h v1alpha1.RolloutHook, r rollout.HookRu
 		{"REVISION", b.Revision},
 		{"WEIGHT", strconv.Itoa(int(b.Weight))},
 		{"CANDIDATE_URL", b.CandidateURL},
-	})
-	d.Offer(resource, applybatchv1.Job(p.hookJobName(r), p.Namespace).WithLabels(p.Labels()).WithSpec(applybatchv1.JobSpec().
+	}))
+}
+
+// jobOnce is the Job of a hook's run, with variables.
+func (p *pass) jobOnce(h v1alpha1.RolloutHook, key string, env [][2]string) compose.Named {
+	in := pods.Inputs{Names: p.Names, Spec: p.spec}
+	return applybatchv1.Job(p.hookJobName(h.Name, key), p.Namespace).WithLabels(p.Labels()).WithSpec(applybatchv1.JobSpec().
 		WithBackoffLimit(0).
 		WithActiveDeadlineSeconds(int64(h.Timeout.Seconds())).
 		WithPodReplacementPolicy(batchv1.Failed).
@@ -143,7 +147,7 @@ func hookJob(d *compose.Draft, p *pass, h v1alpha1.RolloutHook, r rollout.HookRu
 			WithAction(batchv1.PodFailurePolicyActionIgnore).
 			WithOnPodConditions(applybatchv1.PodFailurePolicyOnPodConditionsPattern().
 				WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)))).
-		WithTemplate(template)))
+		WithTemplate(in.HookTemplate(h.Job.Core, env)))
 }
 
 // hasJobs reports whether a hook of the spec is a Job.
@@ -162,6 +166,9 @@ func (p *pass) hooksPassed() *xpv2.Condition {
 			return new(compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, fmt.Sprintf(
 				"hook %q of spec.lifecycle.hooks failed for revision %s: %s", r.Name, r.Revision, r.Message)))
 		}
+	}
+	if failure := p.toldRuns.Failure(); failure != "" {
+		return new(compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, failure))
 	}
 	if l.Unheard != "" {
 		return new(compose.False(v1alpha1.TypeHooksPassed, v1alpha1.ReasonHookFailed, "spec.lifecycle.hooks: a notification was not delivered: "+l.Unheard))

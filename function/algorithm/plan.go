@@ -37,7 +37,7 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 		Ready:      ready,
 		Status:     st,
 		Conditions: conditions(d, p),
-		Events:     p.decision.Events(),
+		Events:     append(p.decision.Events(), p.hookRuns.Events(p.toldRuns)...),
 		Requires:   p.required,
 		TTL:        p.ttl(d, ready),
 	}
@@ -97,6 +97,7 @@ func objects(d *compose.Draft, p *pass) ([]string, error) {
 	networkPolicy(d, p)
 	analysis(d, p)
 	hooks(d, p)
+	signalHooks(d, p)
 	monitor(d, p)
 	prometheusRules(d, p)
 	modelAliases(d, p)

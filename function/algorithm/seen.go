@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/sleep"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/observed"
+	"github.com/capstan-dev/capstan/function/signals"
 )
 
 // observedSleep is what the Service remembers, and the slot that it selects.
@@ -90,8 +92,8 @@ func (f *facts) hooksSeen(l rollout.Ledger) rollout.HooksSeen {
 			if s, done := results[r.Key()]; done && h.Job == nil {
 				seen[r.Key()] = s
 			}
-			if o := f.Observed[jobOf(r)]; o != nil && h.Job != nil {
-				seen[r.Key()] = f.jobSeen(r, o.Map())
+			if o := f.Observed[jobOf(r.Key())]; o != nil && h.Job != nil {
+				seen[r.Key()] = f.jobSeen(r.Name, r.Key(), o.Map())
 			}
 		}
 	}
@@ -108,8 +110,8 @@ func hookResults(o compose.Object) rollout.HooksSeen {
 	return seen
 }
 
-// jobSeen is how far a Job is. One that is being deleted does not end any more.
-func (f *facts) jobSeen(r rollout.HookRun, job map[string]any) rollout.HookSeen {
+// jobSeen is how far the Job of a hook's run is. One that is being deleted does not end any more.
+func (f *facts) jobSeen(hook, key string, job map[string]any) rollout.HookSeen {
 	s := rollout.HookSeen{Job: compose.Text(job, "metadata", "deletionTimestamp") == ""}
 	switch {
 	case compose.IsTrue(job, xpv2.ConditionType(batchv1.JobComplete)):
@@ -119,16 +121,83 @@ func (f *facts) jobSeen(r rollout.HookRun, job map[string]any) rollout.HookSeen 
 		if compose.Text(compose.Condition(job, string(batchv1.JobFailed)), "reason") == batchv1.JobReasonDeadlineExceeded {
 			how = "did not end until the timeout"
 		}
-		s.Done, s.Message = true, fmt.Sprintf("its Job %s: see kubectl logs -n %s job/%s", how, f.Namespace, f.hookJobName(r))
+		s.Done, s.Message = true, fmt.Sprintf("its Job %s: see kubectl logs -n %s job/%s", how, f.Namespace, f.hookJobName(hook, key))
 	}
 	return s
 }
 
 // jobOf a run within the composition.
-func jobOf(r rollout.HookRun) string { return names.HookJobPrefix + hashOf(r.Key()) }
+func jobOf(key string) string { return names.HookJobPrefix + hashOf(key) }
 
-func (f *facts) hookJobName(r rollout.HookRun) string {
-	return compose.Name(f.Name, "hook", r.Name, hashOf(f.Name, r.Key()))
+func (f *facts) hookJobName(hook, key string) string {
+	return compose.Name(f.Name, "hook", hook, hashOf(f.Name, key))
+}
+
+// hookFacts is what is known of the hooks that Signals may name.
+func (f *facts) hookFacts() signals.HookFacts {
+	return signals.HookFacts{
+		Limit: func(hook string) (time.Duration, string) {
+			h, declared := f.signalHook(hook)
+			if !declared {
+				return 0, fmt.Sprintf("spec.lifecycle.hooks has no hook %q with at: Signal: declare it, or name another one", hook)
+			}
+			return h.Timeout.Duration, ""
+		},
+		Ready: func(string) bool { return true },
+		Seen: func(run v1alpha1.SignalHookStatus) signals.HookSeen {
+			h, declared := f.signalHook(run.Name)
+			switch {
+			case !declared:
+				return signals.HookSeen{}
+			case h.Job != nil:
+				return f.signalJobSeen(run)
+			default:
+				return f.signalRequestSeen(run)
+			}
+		},
+	}
+}
+
+// signalHook of the spec.
+func (f *facts) signalHook(name string) (v1alpha1.RolloutHook, bool) {
+	if f.spec.Lifecycle == nil {
+		return v1alpha1.RolloutHook{}, false
+	}
+	for _, h := range f.spec.Lifecycle.Hooks {
+		if h.Name == name && h.At == v1alpha1.HookSignal {
+			return h, true
+		}
+	}
+	return v1alpha1.RolloutHook{}, false
+}
+
+func (f *facts) signalJobSeen(run v1alpha1.SignalHookStatus) signals.HookSeen {
+	o := f.Observed[jobOf(run.Key)]
+	if o == nil {
+		return signals.HookSeen{}
+	}
+	s := f.jobSeen(run.Name, run.Key, o.Map())
+	seen := signals.HookSeen{Done: s.Done, Passed: s.Passed, Message: s.Message}
+	if s.Job {
+		seen.Object = "job/" + f.hookJobName(run.Name, run.Key)
+	}
+	return seen
+}
+
+func (f *facts) signalRequestSeen(run v1alpha1.SignalHookStatus) signals.HookSeen {
+	o := f.Observed[names.HookPrefix+run.Name]
+	if o == nil {
+		return signals.HookSeen{}
+	}
+	s := hookResults(o)[run.Key]
+	seen := signals.HookSeen{Done: s.Done, Passed: s.Passed, Message: s.Message}
+	if slices.ContainsFunc(compose.List(o.Map(), "spec", "forProvider", "requests"), func(v any) bool {
+		q, ok := v.(map[string]any)
+		return ok && q["key"] == run.Key
+	}) {
+		seen.Object = "hook/" + f.OfHook(run.Name)
+	}
+	return seen
 }
 
 // hashOf texts, for the names of what cannot change from one to another.

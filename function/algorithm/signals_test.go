@@ -3,8 +3,10 @@
 package algorithm
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/signals"
 )
 
 // signalled sets the Signals that the observed Analysis reports beside what it knows, each until a minute from now.
@@ -133,5 +136,141 @@ func TestSignalAborts(t *testing.T) {
 				t.Errorf("the message should name the Signal and no field, got %q", st.Rollout.Message)
 			}
 		})
+	}
+}
+
+// hookWorld has an Algorithm that serves and declares a hook for Signals.
+func hookWorld(t *testing.T, hook string) *world {
+	t.Helper()
+	w := serving(t, fmt.Sprintf("{image: x, lifecycle: {hooks: [%s]}}", hook))
+	w.request.Kinds[observev1alpha1.HookGroupVersionKind] = compose.Available
+	w.passes(3)
+	return w
+}
+
+func asksFor(name, hook string) observev1alpha1.ActiveSignal {
+	return observev1alpha1.ActiveSignal{Name: name, UID: name + "-uid", Do: string(eventsv1alpha1.ActHook), Hook: hook, Cause: `shop: "cache" $(HOME)`}
+}
+
+// passes so many times, as Crossplane does: the status is written, too. It returns the status of Signals, and the reasons of events.
+func (w *world) passes(n int) (st []v1alpha1.SignalStatus, events []string) {
+	w.t.Helper()
+	for range n {
+		p := w.plan()
+		w.compose(p)
+		w.told(p)
+		for _, e := range p.Events {
+			events = append(events, e.Reason)
+		}
+	}
+	return signals.Remembered(w.request.Composite.Map()), events
+}
+
+const flushByHTTP = "{name: flush, at: Signal, url: http://cache.shop.svc/flush}"
+
+// TestSignalSendsARequest shows that a Signal has the request of a hook sent, with one key, until it has a result, and that nothing has it
+// sent another time: neither the status of the Analysis nor the one of the Algorithm, if it is lost.
+func TestSignalSendsARequest(t *testing.T) {
+	w := hookWorld(t, flushByHTTP)
+	resource := names.HookPrefix + "flush"
+	if w.request.Observed[resource] != nil {
+		t.Fatal("nothing is sent without a Signal")
+	}
+	w.signalled(asksFor("stale", "flush"))
+	st, _ := w.passes(1)
+	if len(st) != 1 || st[0].Hook.Result != v1alpha1.HookResultRunning || w.request.Observed[resource] == nil {
+		t.Fatalf("it should be sent, got %+v", st)
+	}
+	began := w.request.Now.Format(time.RFC3339)
+	w.request.Now = w.request.Now.Add(5 * time.Second)
+	w.signalled() // as after the Analysis was created again
+	w.passes(1)
+	w.signalled(asksFor("stale", "flush"))
+	w.passes(2)
+	if w.request.Observed[resource] == nil {
+		t.Fatal("it should be sent until it has a result")
+	}
+	want := []map[string]any{{
+		"key": "signal-stale-uid", "hook": "flush", "at": "Signal", "namespace": "shop", "name": "reco", "signal": "stale", "cause": `shop: "cache" $(HOME)`, "time": began,
+	}}
+	if diff := cmp.Diff(want, w.answer("flush", observev1alpha1.HookPassed)); diff != "" {
+		t.Errorf("the request: -want, +got:\n%s", diff)
+	}
+	st, events := w.passes(1)
+	if len(st) != 1 || st[0].Hook.Result != v1alpha1.HookResultPassed || !slices.Contains(events, "HookPassed") || w.request.Observed[resource] == nil {
+		t.Errorf("the result should be in the status and in an event, and what has it should stay, got %+v and %q", st, events)
+	}
+	for name, lose := range map[string]func(){
+		"nothing": func() {}, "the Analysis": func() { w.signalled(); w.passes(1); w.signalled(asksFor("stale", "flush")) },
+	} {
+		lose()
+		if _, events := w.passes(2); w.request.Observed[resource] != nil || slices.Contains(events, "HookPassed") {
+			t.Errorf("with the loss of %s it is sent again", name)
+		}
+	}
+}
+
+// TestSignalRequestWithoutStatus shows that a request which was sent is known by its Hook when the status is lost.
+func TestSignalRequestWithoutStatus(t *testing.T) {
+	w := hookWorld(t, flushByHTTP)
+	w.signalled(asksFor("stale", "flush"))
+	w.passes(1)
+	w.answer("flush", observev1alpha1.HookUnreachable)
+	w.status(func(st map[string]any) { delete(st, "signals") })
+	st, _ := w.passes(1)
+	if len(st) != 1 || st[0].Hook.Result != v1alpha1.HookResultFailed {
+		t.Errorf("want the result that the Hook has, got %+v", st)
+	}
+	w.passes(1)
+	if c := condition(w.plan(), v1alpha1.TypeHooksPassed); c.Reason != v1alpha1.ReasonHookFailed || c.Message != `hook "flush" of Signal "stale" failed: m` {
+		t.Errorf("the condition is %v %q", c.Reason, c.Message)
+	}
+}
+
+// TestSignalRunsAJob shows that a Signal has a Job made, once, with nothing in it that a sender chose.
+func TestSignalRunsAJob(t *testing.T) {
+	w := hookWorld(t, `{name: dump, at: Signal, job: {image: "tools:1", args: ["$(CAPSTAN_HOOK_KEY)"], securityContext: {runAsUser: 65532}}}`)
+	resource := jobOf("signal-slow-uid")
+	w.signalled(asksFor("slow", "dump"), asksFor("unknown", "other"))
+	p := w.plan()
+	raw, err := json.Marshal(p.Objects[resource].Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word, want := range map[string]bool{
+		`{"name":"CAPSTAN_HOOK_SIGNAL","value":"slow"}`: true, `{"name":"CAPSTAN_HOOK_KEY","value":"signal-slow-uid"}`: true, "HOME": false, "cache": false,
+	} {
+		if strings.Contains(string(raw), word) != want {
+			t.Errorf("%s should be in the Job: %v, got %s", word, want, raw)
+		}
+	}
+	st, _ := p.Status.(v1alpha1.AlgorithmStatus)
+	if len(st.Signals) != 2 || st.Signals[1].Ignored != `spec.lifecycle.hooks has no hook "other" with at: Signal: declare it, or name another one` {
+		t.Errorf("want the reason of what is refused, got %+v", st.Signals)
+	}
+	w.passes(2)
+	if w.request.Observed[resource] == nil {
+		t.Fatal("there is no Job")
+	}
+	delete(w.request.Observed, resource)
+	left, _ := w.passes(3)
+	if w.request.Observed[resource] != nil || len(left) != 1 || left[0].Hook.Result != v1alpha1.HookResultFailed {
+		t.Errorf("a Job that was deleted is not made again, got %+v", left)
+	}
+}
+
+// TestSignalHookOfARollout shows that a Signal runs no hook of another point, and that no rollout waits for one of a Signal.
+func TestSignalHookOfARollout(t *testing.T) {
+	w := hookWorld(t, "{name: smoke, at: BeforeTraffic, url: http://smoke.shop.svc}")
+	w.signalled(asksFor("stale", "smoke"))
+	if w.passes(2); w.request.Observed[names.HookPrefix+"smoke"] != nil {
+		t.Error("a Signal runs a hook of a rollout")
+	}
+	r := hooked(t, "["+flushByHTTP+"]")
+	for range 12 {
+		r.rollOn('P')
+	}
+	if l := r.ledger(); l.Standing() == v1alpha1.RolloutPreparing || len(l.Hooks) > 0 {
+		t.Errorf("the rollout is %s, with hooks %+v", l.Standing(), l.Hooks)
 	}
 }

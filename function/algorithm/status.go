@@ -54,7 +54,7 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 	if slot := p.decision.Previewed(p.rollout); slot != "" && st.Rollout != nil {
 		st.Rollout.PreviewURL = p.endpoint(p.Observed[names.SlotService(slot)], p.ServiceOf(slot))
 	}
-	st.Signals = p.signals.Status(p.ignores)
+	st.Signals = p.signals.Status(p.hookRuns, p.ignores)
 	st.Experiment = p.decision.ExperimentStatus(p.rollout)
 	if o := p.slo; o.Verdict != "" {
 		st.SLO = &v1alpha1.SLOStatus{
@@ -179,7 +179,7 @@ func (p *pass) ttl(d *compose.Draft, ready bool) time.Duration {
 	_, failing := p.scalerFailure()
 	_, unapplied := p.autoscaler.Unapplied()
 	deadlines := d.Deadlines()
-	due := append(p.decision.Deadlines(p.Now), p.decision.Until, failing.Add(scalerTimeout), unapplied.Add(scalerTimeout))
+	due := append(append(p.decision.Deadlines(p.Now), p.hookRuns.Limits(p.hookFacts())...), p.decision.Until, failing.Add(scalerTimeout), unapplied.Add(scalerTimeout))
 	if p.accepted() {
 		due = append(due, p.sleep.Due(p.sleepFacts()))
 	}

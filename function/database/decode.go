@@ -4,6 +4,7 @@ package database
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -53,12 +54,16 @@ func defaulted(s v1alpha1.DatabaseSpec, name string) v1alpha1.DatabaseSpec {
 		}
 	}
 	if m := s.Maintenance; m != nil && m.Hooks != nil {
-		for _, hooks := range [][]v1alpha1.MaintenanceHook{m.Hooks.Before, m.Hooks.After} {
-			for _, h := range hooks {
-				if h.SQL != nil {
-					h.SQL.Database = cmp.Or(h.SQL.Database, s.Databases[0].Name)
-				}
+		sql := func(h v1alpha1.DatabaseHook) {
+			if h.SQL != nil {
+				h.SQL.Database = cmp.Or(h.SQL.Database, s.Databases[0].Name)
 			}
+		}
+		for _, h := range slices.Concat(m.Hooks.Before, m.Hooks.After) {
+			sql(h.DatabaseHook)
+		}
+		for _, h := range m.Hooks.OnSignal {
+			sql(h)
 		}
 	}
 	if p := s.Pooler; p != nil {

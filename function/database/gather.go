@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/hooks"
 	"github.com/capstan-dev/capstan/function/database/memory"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/validation"
@@ -75,10 +76,15 @@ func specified(s *facts.Facts, n names.Names, raw map[string]any) *facts.Cluster
 	}
 	c := facts.Observe(&f, n, false, f.Spec.Version, resource.Quantity{})
 	f.Signals = signals.InForce(c.Seen.Signals, f.Now)
+	f.ToldRuns = signals.Remembered(f.Composite.Map())
+	f.HookRuns = f.ToldRuns
 	if len(problems) > 0 {
 		f.Problems = slices.Concat(f.Unsupported, check.Settings(f.SettingsErr), problems)
 	} else {
 		f.Problems = check.All(c, validation.Checks)
+	}
+	if len(f.Problems) == 0 {
+		f.HookRuns = f.Signals.Hooks(f.ToldRuns, hooks.ForSignals(c), f.Now)
 	}
 	return c
 }

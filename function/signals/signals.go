@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signals says what the Signals to an object ask of it now. An Analysis or a Topology reports them as facts. A Signal changes no
-// spec: it is an edit that ends by itself.
+// Package signals says what the Signals to an object ask of it now, and which hooks they run. An Analysis or a Topology reports them as facts.
+// A Signal changes no spec: it is an edit that ends by itself.
 package signals
 
 import (
@@ -95,16 +95,15 @@ func (s Set) Backups() []observev1alpha1.ActiveSignal {
 	return all
 }
 
-// Status of the set. ignored says why an act has no effect, or is empty.
-func (s Set) Status(ignored func(act eventsv1alpha1.Act) string) []v1alpha1.SignalStatus {
-	if len(s) == 0 {
-		return nil
-	}
-	all := make([]v1alpha1.SignalStatus, 0, len(s))
+// Status of the set and of the runs of its hooks. ignored says why another act has no effect, or is empty.
+func (s Set) Status(runs Runs, ignored func(act eventsv1alpha1.Act) string) []v1alpha1.SignalStatus {
+	var all []v1alpha1.SignalStatus
 	for _, a := range s {
-		all = append(all, v1alpha1.SignalStatus{
-			Name: a.Name, Do: a.Do, Until: a.Until, Cause: a.Cause, Ignored: ignored(eventsv1alpha1.Act(a.Do)),
-		})
+		if a.Do != string(eventsv1alpha1.ActHook) {
+			all = append(all, v1alpha1.SignalStatus{
+				Name: a.Name, Do: a.Do, Until: a.Until, Cause: a.Cause, Ignored: ignored(eventsv1alpha1.Act(a.Do)),
+			})
+		}
 	}
-	return all
+	return append(all, runs...)
 }

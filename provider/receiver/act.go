@@ -78,23 +78,29 @@ func (s *Server) apply(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha1
 		return "", nil
 	case h.resolved:
 		return name, s.end(ctx, signal, now)
+	case found && !extends(rule.Do, h, signal, now):
+		return name, nil
 	case found && isLasting(rule.Do) && now.Sub(signal.GetCreationTimestamp().Time) >= signals.Longest:
 		// It cannot be extended any more, and another one takes its place.
 		uid := signal.GetUID()
 		if err := s.Kube.Delete(ctx, signal, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("cannot delete Signal %q: %w", name, err)
 		}
-	case found && isLasting(rule.Do):
-		return name, s.extend(ctx, signal, rule, now, span)
 	case found:
-		return name, nil
+		return name, s.extend(ctx, signal, rule, now, span)
 	}
 	return s.create(ctx, cr, rule, h, name, now.Add(span))
 }
 
+// extends reports whether a repetition makes a Signal last longer. The Signal of a task does as long as the alert fires: it shows that the task
+// was done.
+func extends(do v1alpha1.Act, h occurrence, signal *v1alpha1.Signal, now time.Time) bool {
+	return !h.isEvent && (isLasting(do) || do.IsTask() && now.Before(signals.End(signal)))
+}
+
 // nameOf the Signal that a rule makes of something: another one for another Receiver, so that none touches what others made.
 func nameOf(cr *v1alpha1.Receiver, rule v1alpha1.ReceiverRule, of string) string {
-	sum := sha256.Sum256([]byte(string(cr.GetUID()) + "\x00" + rule.Name + "\x00" + string(rule.Do) + "\x00" + rule.Target.Name + "\x00" + of))
+	sum := sha256.Sum256([]byte(string(cr.GetUID()) + "\x00" + rule.Name + "\x00" + string(rule.Do) + rule.Hook + "\x00" + rule.Target.Name + "\x00" + of))
 	return rule.Name + "-" + hex.EncodeToString(sum[:])[:12]
 }
 
@@ -106,7 +112,7 @@ func (s *Server) create(ctx context.Context, cr *v1alpha1.Receiver, rule v1alpha
 	}}
 	p := &signal.Spec.ForProvider
 	*p = v1alpha1.SignalParameters{
-		Target: rule.Target, Do: rule.Do, Replicas: rule.Replicas, ExpiresAt: metav1.NewTime(until),
+		Target: rule.Target, Do: rule.Do, Replicas: rule.Replicas, Hook: rule.Hook, ExpiresAt: metav1.NewTime(until),
 		Source: "receiver " + cr.GetName(), Reason: shortened(h.reason),
 	}
 	if rule.Do == v1alpha1.ActAbort {

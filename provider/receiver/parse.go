@@ -32,8 +32,8 @@ type occurrence struct {
 	// values that rules match.
 	values map[string]string
 
-	// resolved reports whether an alert is over. An event never is.
-	resolved bool
+	// resolved reports whether an alert is over. isEvent reports whether it is an event, which never is, and whose repetition says nothing more.
+	resolved, isEvent bool
 
 	// reason for people.
 	reason string
@@ -116,5 +116,5 @@ func parseEvent(ctx context.Context, h http.Header, body []byte) ([]occurrence, 
 		values[k] = fmt.Sprint(v)
 	}
 	key := fmt.Sprintf("%q %q", e.Source(), e.ID())
-	return []occurrence{{key: key, occasion: key, values: values, reason: strings.TrimSpace(e.Type() + " " + e.Subject())}}, nil
+	return []occurrence{{key: key, occasion: key, isEvent: true, values: values, reason: strings.TrimSpace(e.Type() + " " + e.Subject())}}, nil
 }

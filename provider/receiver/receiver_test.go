@@ -114,6 +114,9 @@ func rule(name string, do v1alpha1.Act, target string) v1alpha1.ReceiverRule {
 	if do == v1alpha1.ActMinReplicas {
 		r.Replicas = new(int32(4))
 	}
+	if do == v1alpha1.ActHook {
+		r.Hook = "flush"
+	}
 	return r
 }
 
@@ -159,6 +162,9 @@ func (r *rig) signals() []string {
 		}
 		if p.Replicas != nil {
 			text += fmt.Sprintf(" replicas %d", *p.Replicas)
+		}
+		if p.Hook != "" {
+			text += " hook " + p.Hook
 		}
 		all = append(all, text)
 	}
@@ -255,7 +261,10 @@ func TestActs(t *testing.T) {
 		"Scales":     {"replicas come from the rule", []v1alpha1.ReceiverRule{rule("e", v1alpha1.ActMinReplicas, "reco")}, []sent{{0, fires}}, []string{"MinReplicas Algorithm reco until 13:00 replicas 4"}},
 		"Aborts":     {"the revision under test", []v1alpha1.ReceiverRule{rule("e", v1alpha1.ActAbort, "tested")}, []sent{{0, fires}}, []string{"Abort Algorithm tested until 13:00 revision b55f458aac"}},
 		"AbortsNone": {"nothing is under test", []v1alpha1.ReceiverRule{rule("e", v1alpha1.ActAbort, "reco")}, []sent{{0, fires}}, nil},
-		"BacksUp":    {"once for each time that the alert begins", []v1alpha1.ReceiverRule{rule("e", v1alpha1.ActBackup, "orders")}, []sent{{0, fires}, {40 * time.Minute, fires}, {0, resolved}, {0, alert("firing", 41)}}, []string{"Backup Database orders until 13:00", "Backup Database orders until 13:40"}},
+		"BacksUp":    {"once for each time that the alert begins", []v1alpha1.ReceiverRule{rule("e", v1alpha1.ActBackup, "orders")}, []sent{{0, fires}, {10 * time.Minute, fires}, {0, resolved}, {30 * time.Minute, alert("firing", 40)}}, []string{"Backup Database orders until 13:00", "Backup Database orders until 13:40"}},
+		"StaysDone":  {"what an alert did is known as long as it is repeated", []v1alpha1.ReceiverRule{rule("e", v1alpha1.ActBackup, "orders")}, []sent{{0, fires}, {40 * time.Minute, fires}, {40 * time.Minute, fires}}, []string{"Backup Database orders until 14:20"}},
+		"NotRevived": {"one that has ended does not begin another time", []v1alpha1.ReceiverRule{rule("e", v1alpha1.ActBackup, "orders")}, []sent{{0, fires}, {61 * time.Minute, fires}}, []string{"Backup Database orders until 13:00"}},
+		"RunsAHook":  {"the one that the rule names, once for each time that the alert begins", []v1alpha1.ReceiverRule{rule("e", v1alpha1.ActHook, "reco")}, []sent{{0, fires}, {0, fires}, {0, strings.ReplaceAll(alert("firing", 1), `"labels":{`, `"labels":{"hook":"other",`)}}, []string{"Hook Algorithm reco until 13:00 hook flush", "Hook Algorithm reco until 13:00 hook flush"}},
 		"TwoRules":   {"each rule that matches", []v1alpha1.ReceiverRule{rule("e", v1alpha1.ActHold, "reco"), rule("f", v1alpha1.ActHold, "other")}, []sent{{0, fires}}, []string{"Hold Algorithm other until 13:00", "Hold Algorithm reco until 13:00"}},
 	}
 	for name, tc := range cases {
@@ -307,6 +316,25 @@ func TestCloudEvents(t *testing.T) {
 		if got := len(r.signals()); status != s.status || got != s.want {
 			t.Errorf("%s: status %d and %d signals, want %d and %d: %s", s.reason, status, got, s.status, s.want, said)
 		}
+	}
+}
+
+// TestEventOnce shows that an event which arrives a second time extends nothing, and brings nothing back that has ended.
+func TestEventOnce(t *testing.T) {
+	hold := rule("deploy", v1alpha1.ActHold, "reco")
+	hold.Match = map[string]string{"type": "org.example.deploy"}
+	r := newRig(t, receiver(v1alpha1.FormatCloudEvents, hold))
+	header := map[string]string{
+		"Authorization": bearer["Authorization"], "ce-specversion": "1.0", "ce-id": "7", "ce-source": "/ci", "ce-type": "org.example.deploy",
+	}
+	for _, after := range []time.Duration{0, 40 * time.Minute, 40 * time.Minute} {
+		r.now = r.now.Add(after)
+		if status, said := r.post("/v1/shop/alerts", "", header); status != 200 {
+			t.Fatalf("status %d: %s", status, said)
+		}
+	}
+	if diff := cmp.Diff([]string{"Hold Algorithm reco until 13:00"}, r.signals()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

@@ -146,4 +146,14 @@ func TestBoard(t *testing.T) {
 	if got := names(b); len(got) != observev1alpha1.MaxSignals || got[0] != "a" || got[1] != "b" {
 		t.Errorf("a flood displaces none that is older, got %v", got)
 	}
+	tasks := []client.Object{signal("hold", "reco", time.Second, time.Minute)}
+	for i := range observev1alpha1.MaxSignals {
+		task := signal("task-"+string(rune('a'+i)), "reco", 0, time.Minute)
+		task.Spec.ForProvider.Do, task.Spec.ForProvider.Hook = v1alpha1.ActHook, "flush"
+		tasks = append(tasks, task)
+	}
+	b.Open(clientWith(t, tasks...))
+	if got := names(b); len(got) != observev1alpha1.MaxSignals || got[0] != "hold" {
+		t.Errorf("tasks do not keep one from holding, got %v", got)
+	}
 }

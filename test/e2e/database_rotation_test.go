@@ -12,10 +12,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	eventsv1alpha1 "github.com/capstan-dev/capstan/apis/events/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
@@ -162,7 +164,8 @@ func hooked(t *testing.T, d *v1alpha1.Database) {
 
 	hooks := func(first string) string {
 		return fmt.Sprintf(`{"config":{"max_connections":"160"},"maintenance":{"hooks":{"before":[{"name":"first","timeout":"30s","sql":{"statement":%q}}],
-			"after":[{"name":"last","timeout":"30s","sql":{"statement":"insert into hooked values ('after')"}}]}}}`, first)
+			"after":[{"name":"last","timeout":"30s","sql":{"statement":"insert into hooked values ('after')"}}],
+			"onSignal":[{"name":"note","timeout":"30s","sql":{"statement":"insert into hooked values ('signal')"}}]}}}`, first)
 	}
 	merge(t, d, hooks("select 1/0"))
 	within(t, creation, "the hook fails", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonHookFailed, `hook "first"`, "kubectl logs"))
@@ -177,5 +180,34 @@ func hooked(t *testing.T, d *v1alpha1.Database) {
 	within(t, 2*creation, "every member is as requested", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonUpdated))
 	if got := strings.Fields(s.must(t, "select at from hooked order by at")); len(got) != 2 || got[0] != "after" || got[1] != "before" {
 		t.Errorf("want each hook once, got %v", got)
+	}
+
+	before = statefulSets(t, d)
+	if err := kube.Create(t.Context(), &eventsv1alpha1.Signal{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: "note"}, Spec: eventsv1alpha1.SignalSpec{
+		ForProvider: eventsv1alpha1.SignalParameters{
+			Target: eventsv1alpha1.SignalTarget{Kind: eventsv1alpha1.TargetDatabase, Name: d.Name}, Do: eventsv1alpha1.ActHook, Hook: "note",
+			ExpiresAt: metav1.NewTime(time.Now().Add(time.Hour)),
+		},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, creation, "the hook of the Signal has passed", func(ctx context.Context) error {
+		now, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		if s := now.Status.Signals; len(s) != 1 || s[0].Hook == nil || s[0].Hook.Result != v1alpha1.HookResultPassed {
+			return fmt.Errorf("signals are %+v", s)
+		}
+
+		return nil
+	})
+	if got := strings.TrimSpace(s.must(t, "select count(*) from hooked where at = 'signal'")); got != "1" {
+		t.Errorf("want the hook to have run once, got %s rows", got)
+	}
+	for name, generation := range statefulSets(t, d) {
+		if before[name] != generation {
+			t.Errorf("%s is changed for a Signal", name)
+		}
 	}
 }

@@ -33,8 +33,8 @@ import (
 
 const eventsKey = "a-signing-key-of-the-test"
 
-// TestSignals: an alert holds a rollout until it is resolved, and another one has the revision under test rolled back. The Algorithm is not edited
-// for it.
+// TestSignals: an alert holds a rollout until it is resolved, another one has the revision under test rolled back, and a third one runs a hook
+// once. The Algorithm is not edited for it.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -42,10 +42,15 @@ func TestSignals(t *testing.T) {
 	reco := func(v string) *v1alpha1.Algorithm {
 		return algorithm(ns, "reco", versioned(v), draining(drainSeconds), routed(host), rolling(canary(50), func(l *v1alpha1.Lifecycle) {
 			l.Soak = &metav1.Duration{Duration: 5 * time.Minute}
+			l.Hooks = []v1alpha1.RolloutHook{{
+				Name: "flush", At: v1alpha1.HookSignal, Timeout: metav1.Duration{Duration: time.Minute},
+				URL: fmt.Sprintf("http://hooks.%s.svc/cgi-bin/hook?flush", ns),
+			}}
 		}))
 	}
 	stable(t, reco("v1"))
 	calls := callers(t, ns, "reco", host, outsideKept)
+	hooks := receiverOf(t, ns)
 	address := events(t)
 	rule := func(name, alert string, do eventsv1alpha1.Act) eventsv1alpha1.ReceiverRule {
 		return eventsv1alpha1.ReceiverRule{
@@ -53,12 +58,14 @@ func TestSignals(t *testing.T) {
 			Target: eventsv1alpha1.SignalTarget{Kind: eventsv1alpha1.TargetAlgorithm, Name: "reco"},
 		}
 	}
+	flush := rule("cache", "StaleCache", eventsv1alpha1.ActHook)
+	flush.Hook = "flush"
 	for _, o := range []client.Object{
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "keys"}, StringData: map[string]string{eventsv1alpha1.KeySigning: eventsKey}},
 		&eventsv1alpha1.Receiver{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "alerts"}, Spec: eventsv1alpha1.ReceiverSpec{
 			ForProvider: eventsv1alpha1.ReceiverParameters{
 				Format: eventsv1alpha1.FormatAlertmanager, SecretName: "keys", Rules: []eventsv1alpha1.ReceiverRule{
-					rule("checkout", "CheckoutErrors", eventsv1alpha1.ActHold), rule("complaints", "Complaints", eventsv1alpha1.ActAbort),
+					rule("checkout", "CheckoutErrors", eventsv1alpha1.ActHold), rule("complaints", "Complaints", eventsv1alpha1.ActAbort), flush,
 				},
 			},
 		}},
@@ -141,6 +148,29 @@ func TestSignals(t *testing.T) {
 		if p := s.Spec.ForProvider; p.Do == eventsv1alpha1.ActAbort && p.Revision != candidate {
 			t.Errorf("the Signal aborts %s, and %s was under test", p.Revision, candidate)
 		}
+	}
+
+	// The second request is another one, about the same alert.
+	for i := range 2 {
+		if got := deliver(t, url, eventsKey, alerted("firing", "StaleCache"), time.Now().Add(time.Duration(i)*time.Second)); got != http.StatusOK {
+			t.Fatalf("the third alert: status %d", got)
+		}
+		eventually(t, "the hook has passed", func(ctx context.Context) error {
+			a, err := get(ctx, &v1alpha1.Algorithm{}, ns, "reco")
+			if err != nil {
+				return err
+			}
+			for _, s := range a.Status.Signals {
+				if s.Hook != nil && s.Hook.Result == v1alpha1.HookResultPassed {
+					return nil
+				}
+			}
+
+			return fmt.Errorf("signals are %+v", a.Status.Signals)
+		})
+	}
+	if got := hooks.got("flush"); len(got) != 1 || !strings.Contains(got[0], `"cause":"receiver alerts: StaleCache: from a test"`) {
+		t.Errorf("the hook should run once for the alert and get its cause, got %q", got)
 	}
 	calls.end(t)
 }

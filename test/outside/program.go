@@ -16,7 +16,7 @@ func program(tb testing.TB, tool, name string) string {
 	path := filepath.Join(os.Getenv(variable), name)
 	if _, err := os.Stat(path); !filepath.IsAbs(path) || err != nil {
 		tb.Fatalf("cannot find program %q of tool %q: $%s is %q: run `make integration`, or for one test: "+
-			"eval \"$(go -C hack run ./programs versitygw mlflow moto etcd kubernetes prometheus mysql)\"", name, tool, variable, os.Getenv(variable))
+			"eval \"$(go -C hack run ./programs versitygw mlflow moto etcd kubernetes prometheus alertmanager mysql)\"", name, tool, variable, os.Getenv(variable))
 	}
 	return path
 }

@@ -49,6 +49,7 @@ func lifecycleAccepted() map[string]map[string]any {
 		"LifecycleByHand":        `{lifecycle: {}, rollout: {pause: true, promote: 1a2b3c4d5e, abort: 2b3c4d5e6f, retry: "0a1b2c3d4e#2"}}`,
 		"LifecycleManyRetries":   `{lifecycle: {}, rollout: {retry: "0a1b2c3d4e#9999"}}`,
 		"LifecycleFrozen":        `lifecycle: {freeze: [{cron: "0 17 * * 5", for: 62h, timeZone: Europe/Berlin}, {cron: "* * 1 1 *", for: 1m}, {cron: "0 0 1 * *", for: 744h, timeZone: Etc/GMT+1}]}`,
+		"LifecycleHookOfSignal":  `lifecycle: {hooks: [{name: flush, at: Signal, url: "http://cache.shop.svc"}, {name: dump, at: Signal, job: {image: a}}]}`,
 		"LifecycleMatch":         `{route: {}, lifecycle: {match: [header X-User-Group=beta, cookie early-access=1]}}`,
 	} {
 		objects[name] = smallest(spec(text))
@@ -72,6 +73,8 @@ func addHooks(add func(name, reason, lifecycle string, want ...string)) {
 	add("HookJobTold", "Jobs are no notifications.", hook("Transition", `job: {image: a}`),
 		"spec.lifecycle.hooks[0].job: Invalid value: at Transition only HTTP requests are sent: set url, or another at")
 	add("HookUndoes", "What is decided stays.", hook("AfterRollback", `url: "http://a", onFailure: Hold`),
+		"spec.lifecycle.hooks[0].onFailure: Invalid value: needs at BeforeTraffic, DuringStep or BeforePromotion: the failure of a later hook is only reported: remove onFailure")
+	add("HookOfSignalUndoes", "No rollout waits for it.", hook("Signal", `url: "http://a", onFailure: Hold`),
 		"spec.lifecycle.hooks[0].onFailure: Invalid value: needs at BeforeTraffic, DuringStep or BeforePromotion: the failure of a later hook is only reported: remove onFailure")
 	add("HookOfUser", "Everybody who reads the spec would know it.", hook("DuringStep", `url: "http://a:b@c"`), at("url", "http://a:b@c", url))
 	for name, target := range map[string]string{

@@ -104,6 +104,8 @@ func TestDatabase(t *testing.T) {
 		"Overlap":         {reason: "Weeks are days, too.", fields: `{credentials: {rotateEvery: 30d, overlap: 1w}}`, want: "must be days, hours or minutes"},
 		"RotationID":      {reason: "An id is a word.", fields: `{credentials: {id: "a b"}}`, want: "with a letter or digit at both ends"},
 		"Hooks":           {reason: "SQL and HTTP around a change.", fields: `{maintenance: {hooks: {before: [{name: stop, timeout: 1h, onFailure: Continue, sql: {database: orders, statement: SELECT 1}}], after: [{name: tell, http: {url: "https://hooks.example.org:8443/x?y=z", method: PUT, expectedStatus: 204}}]}}}`},
+		"HookOfSignal":    {reason: "SQL and HTTP for Signals.", fields: `{maintenance: {hooks: {onSignal: [{name: shed, timeout: 1h, sql: {statement: SELECT 1}}, {name: tell, http: {url: "http://a/"}}]}}}`},
+		"HookSignalBoth":  {reason: "A hook does one thing.", fields: `{maintenance: {hooks: {onSignal: [{name: stop, sql: {statement: SELECT 1}, http: {url: "http://a/"}}]}}}`, want: "set exactly one of sql and http"},
 		"HookNone":        {reason: "A hook does something.", fields: `{maintenance: {hooks: {before: [{name: stop}]}}}`, want: "set exactly one of sql and http"},
 		"HookBoth":        {reason: "A hook does one thing.", fields: `{maintenance: {hooks: {before: [{name: stop, sql: {statement: SELECT 1}, http: {url: "http://a/"}}]}}}`, want: "set exactly one of sql and http"},
 		"HookNoList":      {reason: "An empty list is none.", fields: `{maintenance: {hooks: {before: []}}}`, want: "should have at least 1 items"},

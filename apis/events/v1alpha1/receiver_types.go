@@ -95,9 +95,10 @@ const (
 
 // ReceiverRule says what an alert or event does.
 //
-// +kubebuilder:validation:XValidation:rule="self.do in ['Abort', 'MinReplicas'] ? self.target.kind == 'Algorithm' : true",fieldPath=".do",message="Abort and MinReplicas are for Algorithms: choose Hold or Backup for a Database"
-// +kubebuilder:validation:XValidation:rule="self.do == 'Backup' ? self.target.kind == 'Database' : true",fieldPath=".do",message="Backup is for Databases: choose Hold, Abort or MinReplicas for an Algorithm"
+// +kubebuilder:validation:XValidation:rule="self.do in ['Abort', 'MinReplicas'] ? self.target.kind == 'Algorithm' : true",fieldPath=".do",message="Abort and MinReplicas are for Algorithms: choose Hold, Backup or Hook for a Database"
+// +kubebuilder:validation:XValidation:rule="self.do == 'Backup' ? self.target.kind == 'Database' : true",fieldPath=".do",message="Backup is for Databases: choose Hold, Abort, MinReplicas or Hook for an Algorithm"
 // +kubebuilder:validation:XValidation:rule="(self.do == 'MinReplicas') == has(self.replicas)",fieldPath=".replicas",message="must be set for MinReplicas, and for nothing else"
+// +kubebuilder:validation:XValidation:rule="(self.do == 'Hook') == has(self.hook)",fieldPath=".hook",message="must be set for Hook, and for nothing else"
 type ReceiverRule struct {
 	// Name of the rule. Names of its Signals begin with it.
 	//
@@ -128,6 +129,15 @@ type ReceiverRule struct {
 	// +kubebuilder:example=6
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Hook is the name of the hook that Hook runs. The object of the target declares it for Signals: an Algorithm in spec.lifecycle.hooks
+	// with at: Signal, a Database in spec.maintenance.hooks.onSignal.
+	//
+	// +kubebuilder:validation:MaxLength=30
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', with a letter or digit at both ends"
+	// +kubebuilder:example="flush-cache"
+	// +optional
+	Hook string `json:"hook,omitempty"`
 
 	// For is how long a Signal lasts at most after the last event, from 1m to 168h. An alert that is resolved ends Hold and MinReplicas
 	// earlier. Alertmanager repeats alerts that fire: choose more than its repeat_interval. Default: 5h, because the usual interval is

@@ -12,8 +12,8 @@ import (
 const KeptFor = "1h"
 
 // A Signal is a request from outside to an Algorithm or a Database of its namespace that ends by itself: hold, abort a rollout, keep at
-// least so many replicas, take a backup. Receivers make them of alerts and events, and anyone with the right to create one can. The
-// spec of the Algorithm or Database stays as it is. An hour after its end the Signal is deleted.
+// least so many replicas, take a backup, run a hook. Receivers make them of alerts and events, and anyone with the right to create one can.
+// The spec of the Algorithm or Database stays as it is. An hour after its end the Signal is deleted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -65,11 +65,12 @@ type SignalSpec struct {
 
 // SignalParameters are what to do, and until when.
 //
-// +kubebuilder:validation:XValidation:rule="self.do in ['Abort', 'MinReplicas'] ? self.target.kind == 'Algorithm' : true",fieldPath=".do",message="Abort and MinReplicas are for Algorithms: choose Hold or Backup for a Database"
-// +kubebuilder:validation:XValidation:rule="self.do == 'Backup' ? self.target.kind == 'Database' : true",fieldPath=".do",message="Backup is for Databases: choose Hold, Abort or MinReplicas for an Algorithm"
+// +kubebuilder:validation:XValidation:rule="self.do in ['Abort', 'MinReplicas'] ? self.target.kind == 'Algorithm' : true",fieldPath=".do",message="Abort and MinReplicas are for Algorithms: choose Hold, Backup or Hook for a Database"
+// +kubebuilder:validation:XValidation:rule="self.do == 'Backup' ? self.target.kind == 'Database' : true",fieldPath=".do",message="Backup is for Databases: choose Hold, Abort, MinReplicas or Hook for an Algorithm"
 // +kubebuilder:validation:XValidation:rule="(self.do == 'MinReplicas') == has(self.replicas)",fieldPath=".replicas",message="must be set for MinReplicas, and for nothing else"
+// +kubebuilder:validation:XValidation:rule="(self.do == 'Hook') == has(self.hook)",fieldPath=".hook",message="must be set for Hook, and for nothing else"
 // +kubebuilder:validation:XValidation:rule="(self.do == 'Abort') == has(self.revision)",fieldPath=".revision",message="must be set for Abort, and for nothing else"
-// +kubebuilder:validation:XValidation:rule="self.target == oldSelf.target && self.do == oldSelf.do",message="target and do cannot change: create another Signal"
+// +kubebuilder:validation:XValidation:rule="self.target == oldSelf.target && self.do == oldSelf.do && (!has(self.hook) || !has(oldSelf.hook) || self.hook == oldSelf.hook)",message="target, do and hook cannot change: create another Signal"
 type SignalParameters struct {
 	// Target is the object of this namespace that the Signal is for.
 	Target SignalTarget `json:"target"`
@@ -94,6 +95,15 @@ type SignalParameters struct {
 	// +kubebuilder:example="b55f458aac"
 	// +optional
 	Revision string `json:"revision,omitempty"`
+
+	// Hook is the name of the hook that Hook runs. The object of the target declares it for Signals: an Algorithm in spec.lifecycle.hooks
+	// with at: Signal, a Database in spec.maintenance.hooks.onSignal.
+	//
+	// +kubebuilder:validation:MaxLength=30
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', with a letter or digit at both ends"
+	// +kubebuilder:example="flush-cache"
+	// +optional
+	Hook string `json:"hook,omitempty"`
 
 	// ExpiresAt is when the Signal ends, at most a week after it was created. From then on it does nothing.
 	//
@@ -143,7 +153,7 @@ const (
 
 // Act is what a Signal does.
 //
-// +kubebuilder:validation:Enum=Hold;Abort;MinReplicas;Backup
+// +kubebuilder:validation:Enum=Hold;Abort;MinReplicas;Backup;Hook
 type Act string
 
 // What Signals do.
@@ -157,7 +167,12 @@ const (
 	ActMinReplicas Act = "MinReplicas"
 	// ActBackup: a backup is taken, once for each Signal.
 	ActBackup Act = "Backup"
+	// ActHook: a hook runs that the object declares for Signals, once for each Signal.
+	ActHook Act = "Hook"
 )
+
+// IsTask reports whether an act is work that is done once for each Signal. The others are in force for a time.
+func (a Act) IsTask() bool { return a == ActBackup || a == ActHook }
 
 // SignalStatus is the observed state.
 type SignalStatus struct {

@@ -45,6 +45,9 @@ type Facts struct {
 	// Signals from outside that are in force, as the Topology of the active generation reports them.
 	Signals signals.Set
 
+	// HookRuns are the runs of hooks that Signals ask for, and ToldRuns those that the status has.
+	ToldRuns, HookRuns signals.Runs
+
 	// Opened are the Secrets with which members open the place of backups, the active generation's first.
 	Opened []string
 }

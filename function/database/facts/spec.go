@@ -95,22 +95,41 @@ func Canonical(q resource.Quantity) string {
 // Exposed reports whether clients outside of the cluster have an address.
 func (s *Cluster) Exposed() bool { return s.Spec.Expose != nil }
 
-// AllHooks of the spec, by field.
-func (s *Cluster) AllHooks() map[string]v1alpha1.MaintenanceHook {
-	all := map[string]v1alpha1.MaintenanceHook{}
+// hooks of the spec, none where it has none.
+func (s *Cluster) hooks() v1alpha1.MaintenanceHooks {
 	if s.Spec.Maintenance == nil || s.Spec.Maintenance.Hooks == nil {
-		return all
+		return v1alpha1.MaintenanceHooks{}
 	}
-	for when, hooks := range map[string][]v1alpha1.MaintenanceHook{"before": s.Spec.Maintenance.Hooks.Before, "after": s.Spec.Maintenance.Hooks.After} {
-		for i, h := range hooks {
-			all[fmt.Sprintf("spec.maintenance.hooks.%s[%d]", when, i)] = h
-		}
+	return *s.Spec.Maintenance.Hooks
+}
+
+// AllHooks of the spec, by field.
+func (s *Cluster) AllHooks() map[string]v1alpha1.DatabaseHook {
+	all, hooks := map[string]v1alpha1.DatabaseHook{}, s.hooks()
+	field := func(list string, i int) string { return fmt.Sprintf("spec.maintenance.hooks.%s[%d]", list, i) }
+	for i, h := range hooks.Before {
+		all[field("before", i)] = h.DatabaseHook
+	}
+	for i, h := range hooks.After {
+		all[field("after", i)] = h.DatabaseHook
+	}
+	for i, h := range hooks.OnSignal {
+		all[field("onSignal", i)] = h
 	}
 	return all
 }
 
+// HasChangeHooks reports whether hooks run around a change.
+func (s *Cluster) HasChangeHooks() bool {
+	hooks := s.hooks()
+	return len(hooks.Before)+len(hooks.After) > 0
+}
+
+// SignalHooks are the hooks that Signals may name.
+func (s *Cluster) SignalHooks() []v1alpha1.DatabaseHook { return s.hooks().OnSignal }
+
 // HookConsumer is the consumer that runs the SQL of a hook.
-func (s *Cluster) HookConsumer(h v1alpha1.MaintenanceHook) (v1alpha1.Consumer, bool) {
+func (s *Cluster) HookConsumer(h v1alpha1.DatabaseHook) (v1alpha1.Consumer, bool) {
 	i := slices.IndexFunc(s.Spec.Consumers, func(c v1alpha1.Consumer) bool {
 		return c.Database == h.SQL.Database && c.Access == v1alpha1.ConsumerReadWrite
 	})

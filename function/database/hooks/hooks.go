@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hooks decides which hook of a change is run next, and whether members wait for it.
+// Package hooks decides which hook of a change is run next, and whether members wait for it. It also knows the hooks that Signals name.
 package hooks
 
 import (
@@ -86,7 +86,7 @@ func rememberHooks(s *facts.Cluster) State {
 
 // Steps of the change that is under way, in order. A hook that is edited is another one.
 func Steps(s *facts.Cluster, h State) []Step {
-	if h.Change == "" || s.Spec.Maintenance == nil || s.Spec.Maintenance.Hooks == nil {
+	if h.Change == "" || !s.HasChangeHooks() {
 		return nil
 	}
 	var steps []Step
@@ -137,7 +137,7 @@ func Decide(s *facts.Cluster, sit order.Situation, target, change string) (State
 	switch {
 	case sit.Handing:
 		return h, maintenance.Gate{} // They continue when clients are switched, or the upgrade is aborted.
-	case h.Change == "" && due && len(s.AllHooks()) > 0:
+	case h.Change == "" && due && s.HasChangeHooks():
 		// It is remembered before the first hook runs.
 		h.Change, h.Begun = change, s.Now.UTC().Format(time.RFC3339)
 		return h, aboutToRun
@@ -162,7 +162,7 @@ func endHooks(s *facts.Cluster, h State, sit order.Situation, due bool) (State, 
 		return h, maintenance.Gate{}
 	}
 	h, g := runHooks(s, h, v1alpha1.HookAfter, may)
-	if h.Over && due && len(s.AllHooks()) > 0 {
+	if h.Over && due && s.HasChangeHooks() {
 		return h, aboutToRun // The next change has hooks of its own.
 	}
 	return h, g
@@ -192,17 +192,21 @@ func runHooks(s *facts.Cluster, h State, when v1alpha1.HookTime, may bool) (Stat
 
 func hookFailure(s *facts.Cluster, st Step) string {
 	how := "failed"
-	if o := s.Observed[names.HookPrefix+st.ID]; o != nil &&
-		compose.Text(compose.Condition(o.Map(), "Failed"), "reason") == "DeadlineExceeded" {
-		how = fmt.Sprintf("did not end within %s", Deadline(st.MaintenanceHook))
+	if o := s.Observed[names.HookPrefix+st.ID]; o != nil && isLate(o) {
+		how = fmt.Sprintf("did not end within %s", Deadline(st.DatabaseHook))
 	}
 	return fmt.Sprintf("hook %q of spec.maintenance.hooks.%s %s: run kubectl logs -n %s job/%s for the cause; to run it again, delete that Job; "+
 		"to continue without it, correct it, remove it, or set its onFailure to Continue",
 		st.Name, strings.ToLower(string(st.When)), how, s.Namespace, s.HookJob(st.ID))
 }
 
+// isLate reports whether a Job failed because its time was over.
+func isLate(job compose.Object) bool {
+	return compose.Text(compose.Condition(job.Map(), "Failed"), "reason") == "DeadlineExceeded"
+}
+
 // grace is how long a pod may take to be scheduled and to pull its image, in addition to the timeout of the hook.
 const grace = 5 * time.Minute
 
 // Deadline of the Job of a hook.
-func Deadline(h v1alpha1.MaintenanceHook) time.Duration { return h.Timeout.Duration + grace }
+func Deadline(h v1alpha1.DatabaseHook) time.Duration { return h.Timeout.Duration + grace }

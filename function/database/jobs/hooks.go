@@ -27,13 +27,11 @@ import (
 	"github.com/capstan-dev/capstan/function/database/pods"
 )
 
-// Hooks around a change: their Jobs, their network policy, and what is remembered of them.
+// Hooks around a change and for Signals: their Jobs, their network policy, and what is remembered of a change.
 func Hooks(d *compose.Draft, s *decision.Decision) {
 	desired, ended := map[string]bool{}, maps.Clone(s.Hooks.Ended)
-	if s.Hooks.Change == "" || s.Hooks.Over {
-		d.Remove(names.Hooks)
-		d.Remove(names.HooksNetworkPolicy)
-	} else {
+	around := s.Hooks.Change != "" && !s.Hooks.Over
+	if around {
 		for _, st := range hooks.Steps(s.Cluster, s.Hooks) {
 			if st.Done() {
 				ended[st.ID] = st.State
@@ -41,15 +39,39 @@ func Hooks(d *compose.Draft, s *decision.Decision) {
 			desired[st.ID] = true
 		}
 		d.Require(names.Hooks, hookMemory(s, ended))
+	} else {
+		d.Remove(names.Hooks)
+	}
+	if signalled := forSignalHooks(d, s.Cluster); around || signalled {
 		d.Require(names.HooksNetworkPolicy, hookNetworkPolicy(s.Cluster))
+	} else {
+		d.Remove(names.HooksNetworkPolicy)
 	}
 	for id := range desired {
 		d.Keep(names.HookPrefix + id) // The template of a Job cannot be changed.
 	}
 	removeOthers(d, s.Cluster, names.HookPrefix, desired)
 	if st := s.Hooks.Start; st != nil {
-		d.Offer(names.HookPrefix+st.ID, hookRun(s.Cluster, *st))
+		d.Offer(names.HookPrefix+st.ID, hookRun(s.Cluster, st.ID, st.DatabaseHook))
 	}
+}
+
+// forSignalHooks composes a Job for each run of a hook that a Signal named, once. It stays for its log while the status has its Signal.
+func forSignalHooks(d *compose.Draft, s *facts.Cluster) (some bool) {
+	stay := map[string]bool{}
+	for _, h := range s.SignalHooks() {
+		for _, r := range s.HookRuns.Begun(h.Name) {
+			id := hooks.SignalID(r.Hook.Key)
+			stay[id] = true
+			if s.Observed[names.SignalHookPrefix+id] == nil && r.Hook.Object == "" && r.Hook.Result == v1alpha1.HookResultRunning {
+				d.Offer(names.SignalHookPrefix+id, hookRun(s, id, h))
+			} else {
+				d.Keep(names.SignalHookPrefix + id)
+			}
+		}
+	}
+	removeOthers(d, s, names.SignalHookPrefix, stay)
+	return len(stay) > 0
 }
 
 // hookMemory is what is remembered.
@@ -68,7 +90,7 @@ func hookMemory(s *decision.Decision, ended map[string]v1alpha1.HookState) compo
 
 // hookRun is the Job of a hook. It has one pod, and another one only when the first was evicted: a hook that failed does not run
 // again.
-func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
+func hookRun(s *facts.Cluster, id string, h v1alpha1.DatabaseHook) compose.Named {
 	env := func(name, value string) *applycorev1.EnvVarApplyConfiguration {
 		return pods.Env("CAPSTAN_HOOK_"+name, pods.Verbatim(value))
 	}
@@ -77,20 +99,20 @@ func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 		WithName("hook").
 		WithImage(s.Image.Name).
 		WithCommand(pods.MemberProgram, "hook").
-		WithEnv(env("TIMEOUT", st.Timeout.Duration.String())).
+		WithEnv(env("TIMEOUT", h.Timeout.Duration.String())).
 		WithResources(pods.Resources(resource.MustParse("10m"), resource.MustParse("32Mi"), resource.MustParse("128Mi")))
-	if st.SQL != nil {
-		consumer, _ := s.HookConsumer(st.MaintenanceHook)
-		c.WithEnv(env("SQL", st.SQL.Statement)).WithVolumeMounts(pods.Mount(names.VolumeHook, members.FolderConnection, true))
+	if h.SQL != nil {
+		consumer, _ := s.HookConsumer(h)
+		c.WithEnv(env("SQL", h.SQL.Statement)).WithVolumeMounts(pods.Mount(names.VolumeHook, members.FolderConnection, true))
 		volumes = append(volumes, pods.SecretVolume(names.VolumeHook, s.Called(consumer.Name)))
 	} else {
-		c.WithEnv(env("URL", st.HTTP.URL), env("METHOD", st.HTTP.Method))
-		if st.HTTP.ExpectedStatus != 0 {
-			c.WithEnv(env("EXPECTED_STATUS", strconv.Itoa(int(st.HTTP.ExpectedStatus))))
+		c.WithEnv(env("URL", h.HTTP.URL), env("METHOD", h.HTTP.Method))
+		if h.HTTP.ExpectedStatus != 0 {
+			c.WithEnv(env("EXPECTED_STATUS", strconv.Itoa(int(h.HTTP.ExpectedStatus))))
 		}
 	}
 	labels := s.OtherPods()[names.PodsHook]
-	return once(s, s.HookJob(st.ID), jobSpec(podOf(s, c, volumes...), labels, 0, hooks.Deadline(st.MaintenanceHook)).
+	return once(s, s.HookJob(id), jobSpec(podOf(s, c, volumes...), labels, 0, hooks.Deadline(h)).
 		WithPodReplacementPolicy(batchv1.Failed).
 		WithPodFailurePolicy(unlessEvicted()))
 }

@@ -58,6 +58,7 @@ const (
 	Rules                       = "rules"
 	ServerCertificate           = "server-certificate"
 	ServiceAccount              = "serviceaccount"
+	SignalHookPrefix            = "signal-hook-"
 	Topology                    = "topology"
 	Verify                      = "verify"
 	VerifyNowPrefix             = "verify-now-"

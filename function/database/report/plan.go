@@ -41,12 +41,13 @@ var conditions = []struct {
 	{v1alpha1.TypeRestored, restored},
 	{v1alpha1.TypeUpgraded, upgraded},
 	{v1alpha1.TypeUpdated, updated},
+	{v1alpha1.TypeHooksPassed, hooksPassed},
 	{v1alpha1.TypeSwitchedOver, switchedOver},
 }
 
 // Plan of what was decided.
 func Plan(s *decision.Pass, d *compose.Draft) *compose.Plan {
-	p := &compose.Plan{Objects: d.Objects(), Ready: isReady(s, d), Status: status(s, d)}
+	p := &compose.Plan{Objects: d.Objects(), Ready: isReady(s, d), Status: status(s, d), Events: s.HookRuns.Events(s.ToldRuns)}
 	p.Conditions = append(p.Conditions, check.Accepted(slices.Concat(s.Problems, s.Refused)), d.Composed(len(s.Problems) == 0))
 	for _, c := range conditions {
 		if reported := c.of(s); reported.Status != "" {

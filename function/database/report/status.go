@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/decision"
 	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/hooks"
 	"github.com/capstan-dev/capstan/function/database/maintenance"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/order"
@@ -44,7 +45,7 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		Generation:   generationStatus(s.Cluster),
 		Restore:      restoreStatus(s),
 		Upgrade:      upgradeStatus(s),
-		Signals:      s.Signals.Status(func(act eventsv1alpha1.Act) string { return ignores(s.Cluster, act) }),
+		Signals:      s.Signals.Status(s.HookRuns, func(act eventsv1alpha1.Act) string { return ignores(s.Cluster, act) }),
 		Withheld:     d.Withheld(),
 	}
 	if !s.Leads() || s.Standby() || s.Importing() {
@@ -172,6 +173,9 @@ func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
 	}
 	add(s.Before.Gate.Until, order.UpgradeNext(s.Cluster, s.Before))
 	add(s.Order.Until, true)
+	for _, at := range s.HookRuns.Limits(hooks.ForSignals(s.Cluster)) {
+		add(at, len(s.Problems) == 0)
+	}
 	add(backup.Due(s.Cluster))
 	add(backup.FirstAgain(s.Cluster))
 	add(backup.GapAgain(s.Cluster))

@@ -98,7 +98,7 @@ func TestVersionsAreAligned(t *testing.T) {
 		"traefik": regexp.MustCompile(`^go.opentelemetry.io/|^sigs.k8s.io/gateway-api`),
 	}
 	common := pins(shared)
-	for _, name := range []string{"../..", "..", "cert-manager", "containerd", "traefik"} {
+	for _, name := range []string{"../..", "..", "alertmanager", "cert-manager", "containerd", "traefik"} {
 		for module, version := range pins(name) {
 			if k := kept[name]; k != nil && k.MatchString(module) {
 				continue

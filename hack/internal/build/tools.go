@@ -97,6 +97,12 @@ func Tools() []Tool {
 			Name: "prometheus", Module: "github.com/prometheus/prometheus", Usual: 65 * time.Second, Pins: shared,
 			Packages: []string{"github.com/prometheus/prometheus/cmd/prometheus", "github.com/prometheus/prometheus/cmd/promtool"},
 		},
+		// Its module does not have the pages that it embeds. make integration runs it; no cluster needs it.
+		{
+			Name: "alertmanager", Module: "github.com/prometheus/alertmanager", Usual: 15 * time.Second,
+			Packages: []string{"github.com/prometheus/alertmanager/cmd/alertmanager"},
+			Pruned:   []Pruned{{Module: "github.com/prometheus/alertmanager", Package: "ui", Stub: "pruned/ui.go"}},
+		},
 		{
 			Name: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator", Usual: 35 * time.Second, Pins: shared,
 			Packages: []string{

@@ -86,9 +86,9 @@ func (b *Board) Active(ctx context.Context, t Target, was []observev1alpha1.Acti
 	of := slices.DeleteFunc(l.Items, func(s v1alpha1.Signal) bool {
 		return TargetOf(&s) != t || s.GetDeletionTimestamp() != nil || !now.Before(End(&s))
 	})
-	// The oldest count, so that a flood of new ones cannot displace one that holds.
+	// The oldest count, so that a flood of new ones cannot displace one that holds. Tasks, which may be done already, come after all others.
 	slices.SortFunc(of, func(x, y v1alpha1.Signal) int {
-		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), strings.Compare(x.Name, y.Name))
+		return cmp.Or(task(&x)-task(&y), x.CreationTimestamp.Compare(y.CreationTimestamp.Time), strings.Compare(x.Name, y.Name))
 	})
 	of = of[:min(len(of), observev1alpha1.MaxSignals)]
 	active := make([]observev1alpha1.ActiveSignal, 0, len(of))
@@ -100,6 +100,13 @@ func (b *Board) Active(ctx context.Context, t Target, was []observev1alpha1.Acti
 		return nil, nil
 	}
 	return active, nil
+}
+
+func task(s *v1alpha1.Signal) int {
+	if s.Spec.ForProvider.Do.IsTask() {
+		return 1
+	}
+	return 0
 }
 
 // End of a Signal.
@@ -115,7 +122,7 @@ func End(s *v1alpha1.Signal) time.Time {
 func fact(s *v1alpha1.Signal) observev1alpha1.ActiveSignal {
 	p := s.Spec.ForProvider
 	f := observev1alpha1.ActiveSignal{
-		Name: s.Name, UID: string(s.UID), Do: string(p.Do), Revision: p.Revision, Until: metav1.NewTime(End(s)),
+		Name: s.Name, UID: string(s.UID), Do: string(p.Do), Revision: p.Revision, Hook: p.Hook, Until: metav1.NewTime(End(s)),
 		Cause: strings.Trim(p.Source+": "+p.Reason, ": "),
 	}
 	if p.Replicas != nil {
