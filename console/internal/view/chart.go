@@ -56,7 +56,7 @@ type ChartRow struct {
 // Measures of charts, in units of the SVG.
 const (
 	chartWidth, chartHeight            = 480, 190
-	plotLeft, plotRight                = 64, chartWidth - 14
+	plotLeft, plotRight                = 74, chartWidth - 24
 	plotTop, plotBottom                = 14, chartHeight - 30
 	clockTime                          = "15:04"
 	roleLive, roleCandidate, roleBound = "live", "candidate", "bound"
@@ -259,7 +259,7 @@ func (p plot) levels() []Text {
 	digits := 1 - int(math.Floor(math.Log10((p.high-p.low)*p.unit.factor)))
 	all := make([]Text, 0, 3)
 	for _, v := range []float64{p.low, (p.low + p.high) / 2, p.high} {
-		all = append(all, Text{X: plotLeft - 6, Y: int(p.y(v)) + 4, Words: strconv.FormatFloat(v*p.unit.factor, 'f', min(max(digits, 0), 6), 64)})
+		all = append(all, Text{X: plotLeft - 6, Y: int(p.y(v)) + 4, Words: strconv.FormatFloat(v*p.unit.factor, 'f', min(max(digits, 0), 6), 64) + p.unit.sign})
 	}
 
 	return all

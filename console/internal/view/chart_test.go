@@ -61,7 +61,7 @@ func TestCharts(t *testing.T) {
 	if diff := cmp.Diff(ChartRow{"09:02:00", []string{"99 %", "99.9 %", "none"}}, chart.Rows[2]); diff != "" {
 		t.Errorf("rows: -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"94.5", "97.2", "100.0"}, words(chart.Levels)); diff != "" {
+	if diff := cmp.Diff([]string{"94.5 %", "97.2 %", "100.0 %"}, words(chart.Levels)); diff != "" {
 		t.Errorf("levels: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"09:00", "09:02", "09:04"}, words(chart.Times)); diff != "" {

@@ -109,7 +109,9 @@ func (s *Server) drawWith(ctx context.Context, c *call) (*drawing, error) {
 	defer free()
 	found, err := s.Curves.Of(ctx, c.namespace, c.name, m, c.now)
 	if err != nil {
-		s.Log.Warn("cannot draw curves", "namespace", c.namespace, "error", err)
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			s.Log.Warn("cannot draw curves", "namespace", c.namespace, "error", err)
+		}
 
 		return nil, errNoAnswer
 	}
