@@ -22,7 +22,7 @@ const (
 )
 
 // age of the revision in a slot, rounded up by the pace. Pods of one revision are replaced one by one, so that two moments have some of
-// them in common; those of another revision were all other pods.
+// them in common. A moment without a common pod was another revision's.
 func (s *Source) age(ctx context.Context, pods prometheus.Pods, now time.Time) (time.Duration, error) {
 	history := promq.NewHistory(s.prometheus, prometheus.Range{Start: now.Add(-longest), End: now, Step: pace})
 	first, later := now, map[model.LabelValue]bool(nil)

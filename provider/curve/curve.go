@@ -55,7 +55,7 @@ type Curves struct {
 type Curve struct {
 	Check v1alpha1.Check
 
-	// Live and Candidate are the values in the unit of the check, never divided by those of a baseline.
+	// Live and Candidate are the values in the unit of the check, never divided by a value of a baseline.
 	Live, Candidate Line
 
 	// Least and Most are what the candidate, or the live revision without one, has to keep to. Where the check is relative they follow

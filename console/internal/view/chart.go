@@ -152,14 +152,14 @@ func wordsOf(c observev1alpha1.Check, u unit) string {
 		observev1alpha1.CheckFirstToken:   percentile + "the time to the first token",
 		observev1alpha1.CheckEachToken:    percentile + "the time for each further token",
 		observev1alpha1.CheckQuery:        "value of its query",
-		observev1alpha1.CheckDrift:        "distance of the outputs",
+		observev1alpha1.CheckDrift:        "distance",
 	}[c.Kind]}
 	relative := c.RelativeTo != ""
 	switch {
 	case c.Kind == observev1alpha1.CheckDrift && relative:
-		words[0] += " to those of the live revision"
+		words[0] += " to the outputs of the live revision"
 	case c.Kind == observev1alpha1.CheckDrift && c.Reference != nil:
-		words[0] += " to those " + lasting(c.Reference.Duration) + " before"
+		words[0] += " to the outputs " + lasting(c.Reference.Duration) + " before"
 	case c.Kind == observev1alpha1.CheckSuccessRatio && relative:
 		if c.Max != nil {
 			words = append(words, "at most "+u.text(c.Max)+" less than the live revision")

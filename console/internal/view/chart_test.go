@@ -128,8 +128,8 @@ func TestChecksInWords(t *testing.T) {
 		"p95 of the time to the first token, at most 300 ms":                         {Kind: observev1alpha1.CheckFirstToken, Max: new(300.0)},
 		"p50 of the time for each further token, at most 30 ms":                      {Kind: observev1alpha1.CheckEachToken, Percentile: 50, Max: new(30.0)},
 		"value of its query, at least 1, at most 10":                                 {Kind: observev1alpha1.CheckQuery, Min: new(1.0), Max: new(10.0)},
-		"distance of the outputs to those of the live revision, at most 0.2":         {Kind: observev1alpha1.CheckDrift, Max: new(0.2), RelativeTo: relative},
-		"distance of the outputs to those 24h before, at most 0.2":                   {Kind: observev1alpha1.CheckDrift, Max: new(0.2), Reference: &metav1.Duration{Duration: 24 * time.Hour}},
+		"distance to the outputs of the live revision, at most 0.2":                  {Kind: observev1alpha1.CheckDrift, Max: new(0.2), RelativeTo: relative},
+		"distance to the outputs 24h before, at most 0.2":                            {Kind: observev1alpha1.CheckDrift, Max: new(0.2), Reference: &metav1.Duration{Duration: 24 * time.Hour}},
 		"share of requests that succeed":                                             {Kind: observev1alpha1.CheckSuccessRatio, RelativeTo: relative},
 	} {
 		if got := wordsOf(c, unitOf(c)); got != want {

@@ -17,8 +17,8 @@ type turns struct {
 	busy    *kube.Problem
 }
 
-// newTurns of which most are wanted at the same time, and so many are under way. One user has at most a fifth, or two. The timeout is
-// how long a browser waits, with the time in which others have their turn.
+// newTurns: most can be wanted at the same time, and so many at once under way. One user has at most a fifth, or two. The timeout is how
+// long a browser waits, with the time in which others have their turn.
 func newTurns(most, atOnce int, timeout time.Duration, busy *kube.Problem) *turns {
 	return &turns{wanted: streams{most: most, of: map[string]int{}}, slots: make(chan struct{}, atOnce), timeout: timeout, busy: busy}
 }

@@ -49,7 +49,7 @@ type moment struct {
 	now     time.Time
 }
 
-// QueryAt the moment. A time that is so long before or after it is asked for at every moment of the range.
+// QueryAt the moment. A time before it has the same distance from every moment of the range.
 func (m moment) QueryAt(ctx context.Context, pods prometheus.Pods, query string, at time.Time) (model.Value, error) {
 	var shift time.Duration
 	if !at.IsZero() {
