@@ -46,8 +46,8 @@ type command struct {
 	TLSCert    string           `help:"File with a certificate, to serve TLS."`
 	TLSKey     string           `help:"File with its key."`
 	Prometheus string           `help:"Address of the platform's Prometheus, for the curves of Algorithms. Default: no curves."`
-	PromCA     string           `help:"File with the certificate authority of Prometheus. Default: the authorities of the system." name:"prometheus-ca"`
-	PromToken  string           `help:"File with a token for Prometheus. It needs https."    name:"prometheus-token-file"`
+	PromCA     string           `help:"File with the certificate authority of Prometheus. Default: the authorities of the system."                    name:"prometheus-ca"`
+	PromToken  string           `help:"File with a token for Prometheus. It needs https."                                                             name:"prometheus-token-file"`
 	Streams    int              `default:"500"                                                                                                        help:"How many pages can be live at the same time. A user has at most a fifth."`
 	Version    kong.VersionFlag `help:"Print the version."`
 }

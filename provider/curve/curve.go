@@ -202,7 +202,8 @@ func bounds(c v1alpha1.Check) (low, high bound) {
 			if live == nil {
 				return nil
 			}
-			return new(*live - margin)
+			least := *live - margin
+			return &least
 		}, nil
 	default:
 		return times(c.Min), times(c.Max)

@@ -52,7 +52,7 @@ func Open(o Options) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use %q: %w", o.CAFile, err)
 	}
-	authorize, err := authorizing(o.TokenFile)
+	authorize, err := authorizing(o)
 	if err != nil {
 		return nil, err
 	}
@@ -65,17 +65,17 @@ func Open(o Options) (*Source, error) {
 	return &Source{prometheus: c}, nil
 }
 
-// authorizing puts the token of a file into requests. Kubernetes replaces such tokens now and then.
-func authorizing(file string) (func(*http.Request), error) {
-	if file == "" {
+// authorizing puts the token, if there is one, into requests. Kubernetes replaces such tokens now and then.
+func authorizing(o Options) (func(*http.Request), error) {
+	if o.TokenFile == "" {
 		return func(*http.Request) {}, nil
 	}
-	if _, err := os.ReadFile(file); err != nil {
+	if _, err := os.ReadFile(o.TokenFile); err != nil {
 		return nil, fmt.Errorf("cannot read the token for Prometheus: %w", err)
 	}
 	return func(r *http.Request) {
 		// Without it Prometheus refuses the request, which is reported.
-		if token, err := os.ReadFile(file); err == nil {
+		if token, err := os.ReadFile(o.TokenFile); err == nil {
 			r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 		}
 	}, nil

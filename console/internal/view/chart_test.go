@@ -3,6 +3,7 @@
 package view
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -92,13 +93,7 @@ func TestCharts(t *testing.T) {
 		"huge":       {Check: observev1alpha1.Check{Kind: observev1alpha1.CheckQuery}, Live: lineOf(1e300)},
 	} {
 		chart := ChartsOf(curve.Curves{Moments: moments(1), Checks: []curve.Curve{one}}).All[0]
-		text := chart.Title
-		for _, s := range chart.Strokes {
-			text += s.Path
-		}
-		for _, l := range append(chart.Levels, chart.Times...) {
-			text += l.Words
-		}
+		text := fmt.Sprint(chart.Title, chart.Strokes, chart.Levels, chart.Times)
 		if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 			t.Errorf("%s: %s", reason, text)
 		}

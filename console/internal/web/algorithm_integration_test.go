@@ -72,7 +72,7 @@ func composedOf(t *testing.T, example string) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range strings.Split(string(data), "\n---\n") {
+	for text := range strings.SplitSeq(string(data), "\n---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 			t.Fatal(err)

@@ -33,11 +33,11 @@ var analyses = observev1alpha1.GroupVersion.WithResource("analyses")
 
 // A drawing of what the checks of an Algorithm measured.
 type drawing struct {
-	Problem *kube.Problem
+	view.Charts
 
+	Problem *kube.Problem
 	// Nothing is why there is nothing to draw.
 	Nothing string
-	view.Charts
 }
 
 // measured reports whether an object may have curves.

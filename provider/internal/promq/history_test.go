@@ -42,7 +42,7 @@ func TestHistory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, int64(Total(v.(model.Vector)).Value)) //nolint:forcetypeassert // It panics in a test.
+			got = append(got, int64(Total(v.(model.Vector)).Value))
 		}
 	}
 	if diff := cmp.Diff([]int64{1000, 1000 - 3600, 1060, 1060 - 3600, 1120, 1120 - 3600}, got); diff != "" {
