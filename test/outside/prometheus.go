@@ -79,7 +79,7 @@ func (p *PrometheusServer) Backfill(openMetrics string) {
 	if err := os.WriteFile(file, []byte(openMetrics), 0o600); err != nil {
 		p.tb.Fatalf("cannot fill prometheus: %v", err)
 	}
-	fill := exec.Command(program(p.tb, "prometheus", "promtool"), "tsdb", "create-blocks-from", "openmetrics", file, filepath.Join(p.server.dir, "data"))
+	fill := exec.Command(program(p.tb, "prometheus", "promtool"), "tsdb", "create-blocks-from", "openmetrics", file, filepath.Join(p.server.dir, "data")) //nolint:gosec // Files of the test.
 	if out, err := fill.CombinedOutput(); err != nil {
 		p.tb.Fatalf("cannot fill prometheus: %v: %s", err, out)
 	}
