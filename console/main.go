@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-dev/capstan/console/internal/kube"
 	"github.com/capstan-dev/capstan/console/internal/session"
 	"github.com/capstan-dev/capstan/console/internal/web"
+	"github.com/capstan-dev/capstan/provider/curve"
 )
 
 // version is set by the linker.
@@ -44,6 +45,9 @@ type command struct {
 	Paste      bool             `help:"Also let people log in with a token that they paste. Default with an issuer: not."`
 	TLSCert    string           `help:"File with a certificate, to serve TLS."`
 	TLSKey     string           `help:"File with its key."`
+	Prometheus string           `help:"Address of the platform's Prometheus, for the curves of Algorithms. Default: no curves."`
+	PromCA     string           `help:"File with the certificate authority of Prometheus. Default: the authorities of the system."                    name:"prometheus-ca"`
+	PromToken  string           `help:"File with a token for Prometheus. It needs https."                                                             name:"prometheus-token-file"`
 	Streams    int              `default:"500"                                                                                                        help:"How many pages can be live at the same time. A user has at most a fifth."`
 	Version    kong.VersionFlag `help:"Print the version."`
 }
@@ -84,10 +88,14 @@ func (c *command) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	curves, err := c.curves()
+	if err != nil {
+		return err
+	}
 	server := &http.Server{
 		Addr: c.Listen,
 		Handler: web.New(ctx, web.Options{
-			URL: address, Kube: kube.NewServer(config), Sessions: sessions, OIDC: provider, Paste: c.Paste || provider == nil, Streams: c.Streams, Log: log, Version: version,
+			URL: address, Kube: kube.NewServer(config), Sessions: sessions, OIDC: provider, Paste: c.Paste || provider == nil, Streams: c.Streams, Curves: curves, Log: log, Version: version,
 		}),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
@@ -159,4 +167,16 @@ func (c *command) oidc(ctx context.Context, address *url.URL) (*web.OIDC, error)
 	}
 
 	return web.NewOIDC(ctx, c.Issuer, c.Client, strings.TrimSpace(string(secret)), address.JoinPath("login", "callback").String(), c.Scopes) //nolint:wrapcheck // It says what.
+}
+
+func (c *command) curves() (*curve.Source, error) {
+	if c.Prometheus == "" {
+		return nil, nil //nolint:nilnil // Pages have no curves.
+	}
+	source, err := curve.Open(curve.Options{URL: c.Prometheus, CAFile: c.PromCA, TokenFile: c.PromToken})
+	if err != nil {
+		return nil, fmt.Errorf("cannot use --prometheus: %w", err)
+	}
+
+	return source, nil
 }

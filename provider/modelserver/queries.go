@@ -91,7 +91,10 @@ func (s Server) Query(window string, tokens bool) string {
 	return joined(parts...)
 }
 
-func up() string { return fmt.Sprintf("count by (%s) (up == 1)", LabelSlot) }
+// Scraped are the pods that Prometheus scrapes.
+const Scraped = "up == 1"
+
+func up() string { return fmt.Sprintf("count by (%s) (%s)", LabelSlot, Scraped) }
 
 func measure(name, expression string) string {
 	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, expression, LabelMeasure, name)
@@ -121,8 +124,8 @@ func counted(window string, selectors []string) string {
 // Prometheus may have counted long before: its series count from their first value.
 func Counts(selector, window string) string {
 	born := fmt.Sprintf("max_over_time(%[1]s[%[2]s]) unless %[1]s offset %[2]s", selector, window)
-	late := fmt.Sprintf("count_over_time(%s[%s]) < on (%s, pod) group_left () max by (%s, pod, %s) (sum_over_time(up[%s]))",
-		selector, window, LabelNamespace, LabelNamespace, LabelSlot, window)
+	late := fmt.Sprintf("count_over_time(%s[%s]) < on (%s, %s) group_left () max by (%s, %s, %s) (sum_over_time(up[%s]))",
+		selector, window, LabelNamespace, LabelPod, LabelNamespace, LabelPod, LabelSlot, window)
 	return fmt.Sprintf("((%s) and (%s) or increase(%s[%s]))", born, late, selector, window)
 }
 

@@ -18,6 +18,7 @@ const (
 	LabelNamespace = "namespace"
 	LabelAlgorithm = "algorithm"
 	LabelSlot      = "slot"
+	LabelPod       = "pod"
 )
 
 // A Server is a program that serves models, or a convention of metrics that many follow. Each measure is a list of selectors

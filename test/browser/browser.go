@@ -218,10 +218,12 @@ func (b *Browser) Screenshot(name string) {
 
 // Cost of the page.
 type Cost struct {
-	// Paint is when the first content was there, in ms.
-	Paint float64 `json:"paint"`
+	// Answer is when the first byte was there, and Paint when the first content was, in ms.
+	Answer float64 `json:"answer"`
+	Paint  float64 `json:"paint"`
 
-	// Bytes of the page and its files, without compression.
+	// Sent is the bytes of the page and its files, and Bytes what they are without compression.
+	Sent  float64 `json:"sent"`
 	Bytes float64 `json:"bytes"`
 }
 
@@ -233,14 +235,20 @@ func (b *Browser) Cost(path string) Cost {
 	}
 	b.Open(path)
 	b.Until(stepTimeout, "performance.getEntriesByName('first-contentful-paint').length > 0")
-	cost := Value[Cost](b, `({
-		paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
-		bytes: [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].reduce((n, e) => n + e.decodedBodySize, 0),
-	})`)
+	cost := Value[Cost](b, `(() => {
+		const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+		return {
+			answer: all[0].responseStart,
+			paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
+			sent: all.reduce((n, e) => n + e.encodedBodySize, 0),
+			bytes: all.reduce((n, e) => n + e.decodedBodySize, 0),
+		};
+	})()`)
 	if _, err := chromedp.Call(b.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{}); err != nil {
 		b.t.Fatalf("cannot use a cache again: %v", err)
 	}
-	b.t.Logf("%s: first content after %.0f ms, %.0f kB", path, cost.Paint, cost.Bytes/1000)
+	b.t.Logf("%s: first byte after %.0f ms, first content after %.0f ms, %.0f kB sent, %.0f kB without compression",
+		path, cost.Answer, cost.Paint, cost.Sent/1000, cost.Bytes/1000)
 
 	return cost
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/test/browser"
 )
 
@@ -33,7 +35,7 @@ import (
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	mine, other := namespace(t), namespace(t)
-	b := browser.Start(t, console(t))
+	b := browser.Start(t, console(t, "capstan-console"))
 	d := database(mine, "orders-db")
 	d.Spec.Replicas = 2
 
@@ -133,15 +135,138 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// console installs the console as its manifest does, with the image of this version, and forwards a port to it.
-func console(t *testing.T) string {
+// TestConsoleAlgorithm is a rollout through the console, in a real browser: an Algorithm is made by the form and edited, a candidate is seen
+// with its share of traffic and what Prometheus measured of it, steps are approved, and a bad candidate is aborted. A user of another
+// namespace sees nothing of it.
+func TestConsoleAlgorithm(t *testing.T) {
+	t.Parallel()
+	mine, other := namespace(t), namespace(t)
+	host, path := hostOf(mine, "reco"), "/n/"+mine+"/algorithms/o/reco"
+	b := browser.Start(t, console(t, "capstan-console-algorithm"))
+	logIn(t, b, mine)
+	b.Open("/n/" + mine + "/algorithms/new")
+	b.Fill("f-name", "reco")
+	b.Fill("f-image", image())
+	b.Fill("f-replicas", "2")
+	b.Click("check")
+	b.Sees("The API server accepts it", "+   replicas: 2")
+	yaml := func(old, changed string) {
+		t.Helper()
+		text := browser.Value[string](b, "document.getElementById('yaml').value")
+		if !strings.Contains(text, old) {
+			t.Fatalf("the YAML lacks %q:\n%s", old, text)
+		}
+		b.Set("yaml", strings.Replace(text, old, changed, 1))
+		b.Click("check")
+		b.Sees("The API server accepts it")
+		b.Click("apply")
+		b.Sees("Algorithm reco")
+	}
+	yaml("spec:\n", fmt.Sprintf(`spec:
+  availability: {drainSeconds: %d}
+  env: [{name: VERSION, value: v1}]
+  lifecycle: {approval: EveryStep, bake: 20s, minSamples: 50, soak: 10s, steps: [20, 50], successThreshold: 0.95}
+  metrics: {window: %s}
+  resources: {cpu: 10m, memory: 32Mi}
+  route: {gateway: {name: shared, namespace: gateway}, host: %s}
+`, drainSeconds, 2*evidenceEvery, host))
+	b.Sees("It is created")
+	b.Until(timeout, "document.getElementById('phase').textContent === 'Ready'")
+	eventually(t, "the Gateway serves it", answers(host, "/predict", http.StatusOK))
+	eventually(t, "its rollout is stable", rollout(mine, "reco", v1alpha1.RolloutStable, ""))
+	calls := callOutside(t, calling(host, 60))
+
+	// The page follows by itself, with the shares of both revisions.
+	edited := func(old, changed string) {
+		t.Helper()
+		b.Open(path + "/edit")
+		yaml(old, changed)
+		b.Sees("The change is applied")
+	}
+	pictured := func(words string) {
+		t.Helper()
+		b.Until(3*timeout, fmt.Sprintf("document.querySelector('svg.picture')?.getAttribute('aria-label').includes(%q) === true", words))
+	}
+	waits := func() {
+		t.Helper()
+		b.Until(3*timeout, "document.body.innerText.includes('AwaitingApproval')")
+	}
+	act := func(name string) {
+		t.Helper()
+		eventually(t, name+" is offered", func(context.Context) error {
+			b.Open(path)
+			if !browser.Value[bool](b, fmt.Sprintf("document.getElementById('act-%s') !== null", name)) {
+				return errors.New("it is not")
+			}
+
+			return nil
+		})
+		b.Click("act-" + name)
+	}
+	edited("value: v1", "value: v2")
+	pictured("under test with 20 %")
+	waits()
+	candidate := rolloutOf(t.Context(), mine, "reco").Candidate
+	b.Open(path)
+	b.Until(timeout, "['live', 'candidate', 'bound'].every((role) => document.querySelector('svg.chart path.' + role) !== null)")
+	b.Sees("revision "+candidate, "success: share of requests that succeed, at least 95 %", "Numbers of success")
+	b.Screenshot("algorithm")
+
+	act("approve")
+	b.Press("main form button")
+	b.Sees("Revision " + candidate + " may get up to 50 % of traffic once its evidence passes.")
+	b.Click("confirm")
+	b.Sees("It is requested")
+	pictured("under test with 50 %")
+	waits()
+	act("approve")
+	b.Press("main form button")
+	b.Sees("Revision " + candidate + " may get all traffic once its evidence passes.")
+	b.Click("confirm")
+	within(t, 3*timeout, "it is promoted", rollout(mine, "reco", v1alpha1.RolloutStable, ""))
+	within(t, timeout, "v2 is live", live(mine, "reco", "v2"))
+
+	// A candidate that does not start.
+	edited("value: v2", "value: v3\n  - name: START_DELAY\n    value: 10m0s")
+	pictured("under test with 0 %")
+	bad := rolloutOf(t.Context(), mine, "reco").Candidate
+	act("abort")
+	b.Sees("What will happen", bad)
+	b.Click("confirm")
+	b.Sees("It is requested")
+	b.Until(3*timeout, "document.body.innerText.includes('RolledBack')")
+	b.Screenshot("aborted")
+	lossless(t, "clients of the Gateway", calls())
+
+	b.Press("body > header button")
+	b.Sees("You are logged out")
+	logIn(t, b, other)
+	for _, page := range []string{"", "/curves", "/edit", "/act/approve", "?curves=yes"} {
+		b.Open(path + page)
+		b.Sees("You may not get ", "in namespace "+mine)
+		b.SeesNot(candidate, bad, "svg")
+	}
+	b.Open("/n/" + other)
+	b.Sees("Algorithms", "None.")
+	b.SeesNot("reco")
+	if ran := b.Ran(); len(ran) > 0 {
+		t.Errorf("scripts opened dialogs or failed: %q", ran)
+	}
+}
+
+// console installs the console as its manifest does, in a namespace of this name, with the image of this version and the Prometheus of this
+// cluster. It forwards a port to it.
+func console(t *testing.T, name string) string {
 	t.Helper()
 	manifest, err := os.ReadFile(filepath.Join(os.Getenv("CAPSTAN_ROOT"), "package", "console.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The lines for curves are comments: the argument, and the rule of the NetworkPolicy, which is the end of the file.
+	manifest = regexp.MustCompile(`(?m)^( +)# (- --prometheus=|- to:|  )`).ReplaceAll(manifest, []byte("$1$2"))
+	manifest = bytes.ReplaceAll(manifest, []byte("capstan-console"), []byte(name))
 	own := fmt.Sprintf("%s/capstan-dev/capstan-console:%s", os.Getenv("CAPSTAN_REGISTRY"), os.Getenv("CAPSTAN_VERSION"))
-	manifest = regexp.MustCompile(`ghcr\.io/capstan-dev/capstan-console:\S+`).ReplaceAll(manifest, []byte(own))
+	manifest = regexp.MustCompile(`ghcr\.io/\S+`).ReplaceAll(manifest, []byte(own))
 	kubectl := func(stdin []byte, args ...string) string {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "kubectl", args...)
 		cmd.Stdin = bytes.NewReader(stdin)
@@ -155,12 +280,12 @@ func console(t *testing.T) string {
 	kubectl(nil, "apply", "--server-side", "-f", filepath.Join(os.Getenv("CAPSTAN_ROOT"), "package", "roles.yaml"))
 	kubectl(manifest, "apply", "--server-side", "-f", "-")
 	t.Cleanup(func() { kubectl(manifest, "delete", "--wait=false", "-f", "-") })
-	kubectl(nil, "-n", "capstan-console", "rollout", "status", "deployment/capstan-console", "--timeout=2m")
-	if out := kubectl(nil, "auth", "can-i", "--list", "--as=system:serviceaccount:capstan-console:capstan-console", "-n", "default"); strings.Contains(out, "capstan.dev") {
+	kubectl(nil, "-n", name, "rollout", "status", "deployment/"+name, "--timeout=2m")
+	if out := kubectl(nil, "auth", "can-i", "--list", "--as=system:serviceaccount:"+name+":"+name, "-n", "default"); strings.Contains(out, "capstan.dev") {
 		t.Errorf("the console has rights of its own:\n%s", out)
 	}
 
-	forward := exec.CommandContext(context.WithoutCancel(t.Context()), "kubectl", "-n", "capstan-console", "port-forward", "deployment/capstan-console", ":8080")
+	forward := exec.CommandContext(context.WithoutCancel(t.Context()), "kubectl", "-n", name, "port-forward", "deployment/"+name, ":8080")
 	out, err := forward.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

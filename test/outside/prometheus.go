@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -68,6 +69,21 @@ func (p *PrometheusServer) Scrape(targets ...Target) {
 	if resp.StatusCode != http.StatusOK {
 		p.tb.Fatalf("cannot have prometheus scrape: it answers %s: %s", resp.Status, p.server.log())
 	}
+}
+
+// Backfill series of the last hour in the text format of OpenMetrics, with times. The server starts again for it.
+func (p *PrometheusServer) Backfill(openMetrics string) {
+	p.tb.Helper()
+	p.Stop()
+	file := filepath.Join(p.server.dir, "backfill.txt")
+	if err := os.WriteFile(file, []byte(openMetrics), 0o600); err != nil {
+		p.tb.Fatalf("cannot fill prometheus: %v", err)
+	}
+	fill := exec.Command(program(p.tb, "prometheus", "promtool"), "tsdb", "create-blocks-from", "openmetrics", file, filepath.Join(p.server.dir, "data")) //nolint:gosec // Files of the test.
+	if out, err := fill.CombinedOutput(); err != nil {
+		p.tb.Fatalf("cannot fill prometheus: %v: %s", err, out)
+	}
+	p.Start()
 }
 
 // Stop the server. It keeps its data.

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ type world struct {
 	admin  dynamic.Interface
 }
 
-func newWorld(t *testing.T) world {
+func newWorld(t *testing.T, change ...func(*Options)) world {
 	t.Helper()
 	config := outside.APIServer(t)
 	install(t, config, apis.Algorithm, apis.Database, apis.Training)
@@ -67,9 +68,13 @@ func newWorld(t *testing.T) world {
 	ctx, stop := context.WithCancel(t.Context())
 	server := httptest.NewUnstartedServer(nil)
 	address, _ := url.Parse("http://" + server.Listener.Addr().String())
-	server.Config.Handler = New(ctx, Options{
+	options := Options{
 		URL: address, Kube: kube.NewServer(config), Sessions: sessions, Paste: true, Streams: 10, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "v0.0.0",
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	server.Config.Handler = New(ctx, options)
 	server.Start()
 	t.Cleanup(func() {
 		stop()
@@ -88,6 +93,7 @@ func (w world) person(ns string) string {
 	who := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "person"}}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "person"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"capstan.dev", "storage.capstan.dev", "registry.capstan.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"observe.capstan.dev"}, Resources: []string{"analyses"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}},
 	}}
 	may := &rbacv1.RoleBinding{
@@ -322,29 +328,53 @@ func (w world) audit(paths ...string) {
 	}
 }
 
-// TestCost loads the list of a namespace with 500 objects.
+// TestCost loads the list of a namespace with 500 objects, as they are when they run and some are blocked.
 func TestCost(t *testing.T) {
 	w := newWorld(t)
 	w.logIn(w.person("shop"))
-	databases := w.admin.Resource(v1alpha1.GroupVersion.WithResource("databases")).Namespace("shop")
-	for i := range 500 {
-		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"engine": "postgres", "version": "17", "replicas": int64(3), "storage": "50Gi"}}}
+	run := func(resource, kind, name string, spec, status map[string]any) {
+		t.Helper()
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 		u.SetAPIVersion(v1alpha1.GroupVersion.String())
-		u.SetKind("Database")
-		u.SetName(fmt.Sprintf("orders-%d", i))
-		if _, err := databases.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+		u.SetKind(kind)
+		u.SetName(name)
+		objects := w.admin.Resource(v1alpha1.GroupVersion.WithResource(resource)).Namespace("shop")
+		got, err := objects.Create(t.Context(), u, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Object["status"] = status
+		if _, err := objects.UpdateStatus(t.Context(), got, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for i := range 250 {
+		var conditions []any
+		if i%5 == 0 {
+			conditions = []any{map[string]any{
+				"type": "Ready", "status": "False", "reason": "ImagePullFailed", "lastTransitionTime": "2026-11-26T09:00:00Z",
+				"message": "the image registry.example.org/algo/recommendation:2.1.5 does not exist: correct spec.image, or push it to the registry" + strings.Repeat(" and wait", 20),
+			}}
+		}
+		algorithm, db := fmt.Sprintf("recommendation-engine-%d", i), fmt.Sprintf("orders-database-%d", i)
+		run("algorithms", "Algorithm", algorithm, map[string]any{"image": "registry.example.org/algo/recommendation:2.1.4"}, map[string]any{
+			"phase": "Ready", "replicas": int64(3), "readyReplicas": int64(3), "endpoint": "http://" + algorithm + ".shop.svc", "conditions": conditions,
+			"rollout": map[string]any{"phase": "Stepping", "epoch": int64(3), "weight": int64(20)},
+		})
+		run("databases", "Database", db, map[string]any{"engine": "postgres", "version": "17", "replicas": int64(3), "storage": "50Gi"}, map[string]any{
+			"phase": "Running", "readyReplicas": int64(3), "endpoints": map[string]any{"readWrite": db + "-rw.shop.svc:5432"}, "conditions": conditions,
+			"backup": map[string]any{"stanza": "s", "last": map[string]any{"id": "20261126-060000F", "at": time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339)}},
+		})
+	}
 	cost := w.Cost("/n/shop")
-	w.Sees("orders-499")
+	w.Sees("recommendation-engine-249", "orders-database-249")
 	// The time is of a busy machine: it is measured and not judged.
 	if cost.Bytes > 300_000 {
 		t.Errorf("the list has %.0f bytes, want at most 300 kB", cost.Bytes)
 	}
 }
 
-// install the kinds that Crossplane makes of definitions.
+// install the kinds that Crossplane makes of definitions, and Analyses.
 func install(t *testing.T, config *rest.Config, definitions ...[]byte) {
 	t.Helper()
 	var crds []*extv1.CustomResourceDefinition
@@ -361,7 +391,8 @@ func install(t *testing.T, config *rest.Config, definitions ...[]byte) {
 		crd.OwnerReferences = nil
 		crds = append(crds, crd)
 	}
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+	composed := []string{filepath.Join("..", "..", "..", "package", "provider", "crds", "observe.capstan.dev_analyses.yaml")}
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds, Paths: composed, ErrorIfPathMissing: true}); err != nil {
 		t.Fatal(err)
 	}
 }

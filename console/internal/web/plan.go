@@ -20,7 +20,7 @@ import (
 
 // Bounds of plans: they take processor and memory of the console.
 const (
-	// mostPlans are wanted at the same time, and plansAtOnce of them are under way. One user has at most a fifth, or two.
+	// mostPlans are wanted at the same time, and plansAtOnce of them are under way.
 	mostPlans, plansAtOnce = 20, 2
 	// planTimeout is how long a browser waits for a plan, with the time in which others are made.
 	planTimeout = 20 * time.Second
@@ -39,32 +39,7 @@ var (
 	errPlanOther = &kube.Problem{Title: "There is no plan", Detail: "The draft is no longer what was checked: check it again.", Status: http.StatusConflict}
 )
 
-// plans that are wanted, and those under way.
-type plans struct {
-	wanted  streams
-	slots   chan struct{}
-	timeout time.Duration
-}
-
-func newPlans() *plans {
-	return &plans{wanted: streams{most: mostPlans, of: map[string]int{}}, slots: make(chan struct{}, plansAtOnce), timeout: planTimeout}
-}
-
-// take a place among the plans under way, as soon as there is one.
-func (p *plans) take(ctx context.Context, user string) (free func(), err error) {
-	leave, err := p.wanted.take(user)
-	if err != nil {
-		return nil, errPlansBusy
-	}
-	select {
-	case p.slots <- struct{}{}:
-		return func() { <-p.slots; leave() }, nil
-	case <-ctx.Done():
-		leave()
-
-		return nil, ctx.Err()
-	}
-}
+func newPlans() *turns { return newTurns(mostPlans, plansAtOnce, planTimeout, errPlansBusy) }
 
 // What is foreseen of a draft, as a page shows it.
 type foreseen struct {

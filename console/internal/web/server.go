@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/console/internal/kube"
 	"github.com/capstan-dev/capstan/console/internal/pages"
 	"github.com/capstan-dev/capstan/console/internal/session"
+	"github.com/capstan-dev/capstan/provider/curve"
 )
 
 // Options of a Server.
@@ -42,6 +43,9 @@ type Options struct {
 	// Streams is how many pages can be live at the same time. One user has at most a fifth of them, or two.
 	Streams int
 
+	// Curves are what checks measured, or nil.
+	Curves *curve.Source
+
 	// Log of what failed. It has no tokens and nothing that a user typed.
 	Log *slog.Logger
 
@@ -56,8 +60,8 @@ type Options struct {
 type Server struct {
 	Options
 
-	streams *streams
-	plans   *plans
+	streams         *streams
+	plans, drawings *turns
 	// over ends when the program does, and with it all streams.
 	over context.Context //nolint:containedctx // Shutdown does not end requests that last.
 }
@@ -67,7 +71,8 @@ func New(ctx context.Context, o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{Options: o, streams: &streams{most: o.Streams, of: map[string]int{}}, plans: newPlans(), over: ctx}
+	s := &Server{Options: o, streams: &streams{most: o.Streams, of: map[string]int{}}, over: ctx}
+	s.plans, s.drawings = newPlans(), newTurns(mostCurves, curvesAtOnce, curvesTimeout, errCurvesBusy)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /static/{sum}/{name}", pages.Static)
 	mux.Handle("GET /login", s.page(s.login))
@@ -82,6 +87,7 @@ func New(ctx context.Context, o Options) http.Handler {
 	mux.Handle("POST /n/{ns}/{kind}/new", s.user(s.submit))
 	mux.Handle("GET /n/{ns}/{kind}/o/{name}", s.user(s.object))
 	mux.Handle("GET /n/{ns}/{kind}/o/{name}/live", s.user(s.objectLive))
+	mux.Handle("GET /n/{ns}/{kind}/o/{name}/curves", s.user(s.curves))
 	mux.Handle("GET /n/{ns}/{kind}/o/{name}/edit", s.user(s.edit))
 	mux.Handle("POST /n/{ns}/{kind}/o/{name}/edit", s.user(s.submit))
 	mux.Handle("GET /n/{ns}/{kind}/o/{name}/act/{act}", s.user(s.act))

@@ -105,6 +105,9 @@ type objectPage struct {
 	Acts          []Act
 	Composed      []view.Composed
 	YAML          string
+	// Measured objects have Curves, unless they come after the page.
+	Measured bool
+	Curves   *drawing
 }
 
 // did are the results that a page can report, by the word in its address.
@@ -150,6 +153,11 @@ func (s *Server) object(c *call) error {
 	page.Acts = possible(u, c.now)
 	page.YAML = draft.Text(draft.Clean(u))
 	page.Composed = s.composed(ctx, c, u)
+	if page.Measured = s.measured(c, u); page.Measured && c.r.URL.Query().Get("curves") != "" {
+		if page.Curves, err = s.draw(c); err != nil {
+			return err
+		}
+	}
 
 	return s.render(c, http.StatusOK, "object", page)
 }

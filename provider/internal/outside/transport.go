@@ -155,3 +155,9 @@ func (l *limited) Read(p []byte) (int, error) {
 func NewHTTPClient(service Backend, namespace, caBundle string, guard *Guard) (*http.Client, error) {
 	return newHTTPClient(&Connection{Backend: service, Namespace: namespace, CABundle: caBundle}, guard)
 }
+
+// NewPlatformClient for a URL that the platform names without a config: it limits answers and follows no redirect. The service
+// names it in metrics, and caBundle has the authorities of the server's certificate, or is empty for the authorities of the system.
+func NewPlatformClient(service Backend, caBundle string) (*http.Client, error) {
+	return newHTTPClient(&Connection{Backend: service, Shared: true, CABundle: caBundle}, nil)
+}

@@ -66,6 +66,28 @@ func (c *Client) QueryAt(ctx context.Context, pods Pods, query string, at time.T
 	return c.evaluate(ctx, narrow, at)
 }
 
+// A Range of evaluations, the first at its start.
+type Range = promv1.Range
+
+// QueryRange evaluates a PromQL expression at each step of a range, on series of these pods only, as QueryAt does.
+func (c *Client) QueryRange(ctx context.Context, pods Pods, query string, r Range) (model.Matrix, error) {
+	narrow, err := pods.Narrow(query)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(outside.WithOperation(ctx, "QueryRange"), timeout)
+	defer cancel()
+	v, _, err := c.api.QueryRange(ctx, narrow, r, promv1.WithTimeout(timeout))
+	if err != nil {
+		return nil, fmt.Errorf("cannot query: %w", c.discreet(err))
+	}
+	lines, ok := v.(model.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("cannot read an answer of type %s", v.Type())
+	}
+	return lines, nil
+}
+
 // evaluate a query as it is. It takes no longer than timeout, at this end or the other.
 func (c *Client) evaluate(ctx context.Context, query string, at time.Time) (model.Value, error) {
 	ctx, cancel := context.WithTimeout(outside.WithOperation(ctx, "Query"), timeout)

@@ -153,6 +153,26 @@ func TestQuery(t *testing.T) {
 	}
 }
 
+func TestQueryRange(t *testing.T) {
+	r := Range{Start: time.Unix(1000, 0), End: time.Unix(1120, 0), Step: time.Minute}
+	c, form, _ := server(t, http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1000,"1"]]}]}}`)
+	if lines, err := c.QueryRange(t.Context(), pods, "up", r); err != nil || len(lines) != 1 {
+		t.Fatalf("QueryRange(...): %v, %v", lines, err)
+	}
+	want := url.Values{"query": {`up{algorithm="reco",namespace="shop",slot="a"}`}, "timeout": {"10s"}, "start": {"1000"}, "end": {"1120"}, "step": {"60"}}
+	if diff := cmp.Diff(want, *form); diff != "" {
+		t.Errorf("Every query should be narrowed and bounded: -want, +got:\n%s", diff)
+	}
+	*form = nil
+	if _, err := c.QueryRange(t.Context(), Pods{Algorithm: "reco", Slots: []string{"a"}}, "up", r); err == nil || *form != nil {
+		t.Errorf("What cannot be narrowed should not be sent, got %v, %v", *form, err)
+	}
+	c, _, _ = server(t, http.StatusOK, one)
+	if _, err := c.QueryRange(t.Context(), pods, "up", r); err == nil {
+		t.Error("An answer that is no range is none")
+	}
+}
+
 func TestExplain(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -328,8 +328,7 @@ type once struct {
 
 // QueryAt returns the answer of an earlier call with the same arguments, and sends the query when there was none.
 func (o *once) QueryAt(ctx context.Context, pods prometheus.Pods, query string, at time.Time) (model.Value, error) {
-	slots := slices.Sorted(slices.Values(pods.Slots))
-	key := fmt.Sprintf("%q %t %q %d", strings.Join(slots, "|"), pods.AnySlot, query, at.UnixNano())
+	key := keyOf(pods, query, at.UnixNano())
 	o.mu.Lock()
 	answer := o.answers[key]
 	if answer == nil {
@@ -338,4 +337,10 @@ func (o *once) QueryAt(ctx context.Context, pods prometheus.Pods, query string, 
 	}
 	o.mu.Unlock()
 	return answer()
+}
+
+// keyOf a query about pods at a time. All of them are of one Algorithm.
+func keyOf(pods prometheus.Pods, query string, at int64) string {
+	slots := slices.Sorted(slices.Values(pods.Slots))
+	return fmt.Sprintf("%q %t %q %d", strings.Join(slots, "|"), pods.AnySlot, query, at)
 }

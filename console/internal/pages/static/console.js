@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 'use strict';
 
-// What changes by itself: the server sends a part of the page whenever it differs. What a person opened or is at stays so.
+// replace a part of the page. What a person opened or is at stays so.
+const replace = (part, html) => {
+  const open = [...part.querySelectorAll('details[open][id]')].map((d) => d.id);
+  const at = document.activeElement && part.contains(document.activeElement) ? document.activeElement.id : '';
+  part.innerHTML = html;
+  open.forEach((id) => { const d = document.getElementById(id); if (d) d.open = true; });
+  if (at) { const e = document.getElementById(at); if (e) e.focus(); }
+};
+
+// What changes by itself: the server sends a part of the page whenever it differs.
 const live = document.querySelector('[data-live]');
 if (live) {
   const state = document.getElementById('state');
   const source = new EventSource(live.dataset.live);
-  source.addEventListener('part', (event) => {
-    const open = [...live.querySelectorAll('details[open][id]')].map((d) => d.id);
-    const at = document.activeElement && live.contains(document.activeElement) ? document.activeElement.id : '';
-    live.innerHTML = event.data;
-    open.forEach((id) => { const d = document.getElementById(id); if (d) d.open = true; });
-    if (at) { const e = document.getElementById(at); if (e) e.focus(); }
-  });
+  source.addEventListener('part', (event) => { replace(live, event.data); });
   source.addEventListener('open', () => { state.textContent = 'live'; });
   source.addEventListener('error', () => { state.textContent = source.readyState === EventSource.CLOSED ? 'not live: load this page again later' : 'not live: connecting again'; });
   source.addEventListener('ended', () => { source.close(); state.textContent = 'not live: log in again'; });
@@ -72,6 +75,31 @@ if (plan && form) {
   };
   button.addEventListener('click', (event) => { event.preventDefault(); show(); });
   show();
+}
+
+// Curves come after the page, because another server has them, and follow each minute that the page is seen.
+const curves = document.querySelector('[data-curves]');
+if (curves) {
+  const state = document.getElementById('curves-state');
+  const draw = async () => {
+    if (document.hidden) return;
+    try {
+      const rsp = await fetch(curves.dataset.curves);
+      const text = await rsp.text();
+      if (rsp.headers.has('X-Part')) {
+        replace(curves, text);
+        state.textContent = '';
+        return;
+      }
+      state.textContent = rsp.status === 401 ? 'The curves are not live: log in again.' : 'The curves are not live: load this page again later.';
+    } catch {
+      state.textContent = 'The curves are not live: the console cannot be reached.';
+    }
+  };
+  state.textContent = 'The curves are being drawn.';
+  setInterval(draw, 60000);
+  document.addEventListener('visibilitychange', draw);
+  draw();
 }
 
 // The slider of a restore writes a time, which can be typed as well.
