@@ -22,6 +22,8 @@ func owned() []string {
 		"apis/*/definition.yaml",
 		"apis/*/form.json",
 		"docs/api/*.md",
+		"integrations/backstage/*/template.yaml",
+		"integrations/backstage/*/manifest.njk",
 		"input/v*/zz_generated.deepcopy.go",
 		"package/function/input/*.yaml",
 		"package/provider/crds/*.yaml",

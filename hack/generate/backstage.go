@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+)
+
+// A curated is what a template for Backstage takes from the curated form of a kind.
+type curated struct {
+	Required   []string                  `json:"required"`
+	Dependent  map[string][]string       `json:"dependentRequired"`
+	Properties map[string]map[string]any `json:"properties"`
+	Order      []string                  `json:"ui:order"`
+}
+
+// Parameters of a template that say where the object is. All others are paths of fields below the spec.
+const (
+	paramName      = "name"
+	paramNamespace = "namespace"
+)
+
+// backstage makes a software template for Backstage from the form of a kind, and the manifest that it fills.
+func backstage(files tree, c crd, form []byte) error {
+	var f curated
+	if err := json.Unmarshal(form, &f); err != nil {
+		return fmt.Errorf("cannot read the form of kind %q: %w", c.Spec.Names.Kind, err)
+	}
+	for _, name := range []string{paramName, paramNamespace} {
+		if _, ok := f.Properties[name]; ok {
+			return fmt.Errorf("cannot make a template of kind %q: its form has a field %s, which is where the object is", c.Spec.Names.Kind, name)
+		}
+	}
+	pages, err := yaml.Marshal(f.pages(c))
+	if err != nil {
+		return fmt.Errorf("cannot encode the template of kind %q: %w", c.Spec.Names.Kind, err)
+	}
+	values := map[string]string{
+		"Notice": c.notice(), "Kind": c.Spec.Names.Kind, "Lower": strings.ToLower(c.Spec.Names.Kind),
+		"APIVersion": c.Spec.Group + "/" + beta, "Pages": indent(string(pages), "    "), "Spec": f.spec(),
+	}
+	for name, text := range map[string]*template.Template{"template.yaml": softwareTemplate, "manifest.njk": manifestTemplate} {
+		var out bytes.Buffer
+		if err := text.Execute(&out, values); err != nil {
+			return fmt.Errorf("cannot write the template of kind %q: %w", c.Spec.Names.Kind, err)
+		}
+		files[path.Join("integrations", "backstage", values["Lower"], name)] = out.Bytes()
+	}
+	return nil
+}
+
+// What the templates of all kinds share. Backstage has a syntax of its own in them, so that this program's is [[ ]].
+var (
+	softwareTemplate = template.Must(template.New("template").Delims("[[", "]]").Parse(`[[ .Notice ]]apiVersion: scaffolder.backstage.io/v1beta3
+kind: Template
+metadata:
+  name: capstan-[[ .Lower ]]
+  title: [[ .Kind ]]
+  description: A new [[ .Kind ]] of Capstan, as a pull request for the repository that is applied to the cluster.
+  tags: [capstan]
+spec:
+  type: capstan
+  parameters:
+[[ .Pages ]]  steps:
+    - id: render
+      name: Write the manifest
+      action: fetch:template:file
+      input:
+        url: ./manifest.njk
+        targetPath: ${{ parameters.namespace }}/[[ .Lower ]]-${{ parameters.name }}.yaml
+        values: ${{ parameters }}
+        trimBlocks: true
+        lstripBlocks: true
+    - id: show
+      name: Show the manifest
+      action: debug:log
+      input:
+        listWorkspace: with-contents
+    - id: publish
+      name: Open a pull request
+      # The repository is a setting of the portal: app-config.capstan.yaml has it. Without it, the log of the step before has the manifest.
+      if: ${{ environment.parameters.capstanRepository }}
+      action: publish:github:pull-request
+      input:
+        repoUrl: ${{ environment.parameters.capstanRepository }}
+        branchName: capstan-${{ parameters.namespace }}-[[ .Lower ]]-${{ parameters.name }}
+        title: "[[ .Kind ]] ${{ parameters.name }} in namespace ${{ parameters.namespace }}"
+        description: Made by the template capstan-[[ .Lower ]].
+  output:
+    links:
+      - title: Pull request
+        if: ${{ steps.publish.output.remoteUrl }}
+        url: ${{ steps.publish.output.remoteUrl }}
+`))
+
+	manifestTemplate = template.Must(template.New("manifest").Delims("[[", "]]").Parse(`apiVersion: [[ .APIVersion ]]
+kind: [[ .Kind ]]
+metadata:
+  name: ${{ values["name"] | dump }}
+  namespace: ${{ values["namespace"] | dump }}
+spec:
+[[ .Spec ]]`))
+)
+
+// pages of a form in Backstage: where the object is, the fields that are seen at once, and the others.
+func (f curated) pages(c crd) []any {
+	where := map[string]any{
+		"title":    "Where",
+		"required": []string{paramName, paramNamespace},
+		"properties": map[string]any{
+			paramName: nameProperty(c),
+			paramNamespace: map[string]any{
+				"title": "Namespace", "type": typeString, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+				"description": "Namespace of the cluster, which has to exist.",
+			},
+		},
+		"ui:order": []string{paramName, paramNamespace},
+	}
+	pages := []any{where}
+	for _, p := range []struct{ group, title string }{{groupBasic, c.Spec.Names.Kind}, {groupAdvanced, "More"}} {
+		properties, dependencies, order, required := map[string]any{}, map[string]any{}, []string{}, []string{}
+		for _, at := range f.Order {
+			if f.Properties[at]["x-ui-group"] != p.group {
+				continue
+			}
+			properties[at] = parameter(f.Properties[at])
+			order = append(order, at)
+			if with, ok := f.Dependent[at]; ok {
+				dependencies[at] = with // Backstage has JSON schema draft 7, where dependentRequired has this name.
+			}
+			if slices.Contains(f.Required, at) {
+				required = append(required, at)
+			}
+		}
+		page := map[string]any{"title": p.title, "properties": properties, "ui:order": order}
+		if len(required) > 0 {
+			page["required"] = required
+		}
+		if len(dependencies) > 0 {
+			page["dependencies"] = dependencies
+		}
+		if len(order) > 0 {
+			pages = append(pages, page)
+		}
+	}
+	return pages
+}
+
+// parameter of a template: a field of a form without the hints that only other portals read.
+func parameter(p map[string]any) map[string]any {
+	shown := map[string]any{}
+	for name, v := range p {
+		switch {
+		case name == "x-ui-placeholder":
+			shown["ui:placeholder"] = v
+		case !strings.HasPrefix(name, "x-ui-"):
+			shown[name] = v
+		}
+	}
+	return shown
+}
+
+var matches = regexp.MustCompile(`^self\.metadata\.name\.matches\('([^']+)'\)$`)
+
+// nameProperty has the rule for names of a kind, and its message. Without one, a name is a DNS label.
+func nameProperty(c crd) map[string]any {
+	p := map[string]any{"title": "Name", "type": typeString, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
+	rules, _ := c.Spec.Versions[0].Schema.OpenAPIV3Schema["x-kubernetes-validations"].([]any)
+	for _, r := range rules {
+		rule, _ := r.(map[string]any)
+		if m := matches.FindStringSubmatch(fmt.Sprint(rule["rule"])); m != nil {
+			p["pattern"], p["description"] = m[1], rule["message"]
+		}
+	}
+	return p
+}
+
+// spec of the manifest: what a person has filled in, and the blocks around it. Each value is JSON, which is YAML too, so that no text ends
+// early and begins another field.
+func (f curated) spec() string {
+	var out strings.Builder
+	f.write(&out, "", f.Order, "", "  ")
+	return out.String()
+}
+
+// write the fields of a block, whose paths begin with its path. What is below the condition is not asked again.
+func (f curated) write(out *strings.Builder, block string, paths []string, condition, indent string) {
+	for len(paths) > 0 {
+		name, _, deeper := strings.Cut(strings.TrimPrefix(paths[0], block), ".")
+		at := block + name
+		same := []string{paths[0]}
+		if deeper {
+			same = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !strings.HasPrefix(p, at+".") })
+		}
+		paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return slices.Contains(same, p) })
+		filled := f.filled(same)
+		asked := filled == "" || filled == condition
+		if !asked {
+			fmt.Fprintf(out, "%s{%% if %s %%}\n", indent, filled)
+		}
+		if deeper {
+			fmt.Fprintf(out, "%s%s:\n", indent, name)
+			f.write(out, at+".", same, filled, indent+"  ")
+		} else {
+			fmt.Fprintf(out, "%s%s: ${{ %s | dump }}\n", indent, name, value(at))
+		}
+		if !asked {
+			fmt.Fprintf(out, "%s{%% endif %%}\n", indent)
+		}
+	}
+}
+
+// filled is the condition that a person has filled one of the fields: none if one of them is required. An empty text or list is not filled; 0
+// and false are values.
+func (f curated) filled(paths []string) string {
+	var some []string
+	for _, p := range paths {
+		switch kind := f.Properties[p]["type"]; {
+		case slices.Contains(f.Required, p):
+			return ""
+		case kind == typeString, kind == "array":
+			some = append(some, value(p)+" | length")
+		default:
+			some = append(some, value(p)+" is defined")
+		}
+	}
+	return strings.Join(some, " or ")
+}
+
+// value of a field. Its name has dots, which mean nothing between brackets.
+func value(at string) string { return "values[" + strconv.Quote(at) + "]" }
+
+// indent every line that is not empty.
+func indent(text, by string) string { return lines.ReplaceAllString(text, by+"$0") }
+
+var lines = regexp.MustCompile(`(?m)^.+$`)
