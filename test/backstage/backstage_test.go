@@ -17,7 +17,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-dev/capstan/test/browser"
 )
@@ -41,12 +40,15 @@ var forms = map[string]struct {
 		"engine": "postgres", "version": "17", "replicas": 3, "storage": "50Gi", "resources.cpu": "2", "resources.memory": "8Gi", "backup.enabled": false,
 		"backup.schedule": "0 3 * * *", "backup.retention": "30d", "availability.durability": "Strict", "pooler.mode": "Transaction", "deletionProtection": true,
 	}},
-	"pipeline-required": {reason: "A list that nobody filled is none.", values: map[string]any{"image": "registry.example.org/features:1.4.0", "args": []any{}}},
+	"pipeline-required": {reason: "Only what is typed, and no block.", values: map[string]any{"image": "registry.example.org/features:1.4.0", "args": []any{"features"}}},
+	"pipeline-empty": {reason: "Texts and lists that were emptied again are none.", values: map[string]any{
+		"image": "registry.example.org/features:1.4.0", "args": []any{}, "deadline": "", "schedule.cron": "",
+	}},
 	"pipeline-filled": {reason: "Lists stay lists.", values: map[string]any{
 		"image": "registry.example.org/features:1.4.0", "engine": "Container", "args": []any{"features", "--day=\"1\""}, "schedule.cron": "0 3 * * *", "deadline": "2h",
 		"resources.cpu": "1", "resources.memory": "2Gi", "resources.gpu": "nvidia.com/gpu",
 	}},
-	"training-required": {reason: "Only what is typed, and no block.", values: map[string]any{"image": "registry.example.org/fraud-train:2.0.0"}},
+	"training-required": {reason: "Only what is typed, and no block.", values: map[string]any{"image": "registry.example.org/fraud-train:2.0.0", "args": []any{"train"}}},
 	"training-filled": {reason: "Every field is where the schema has it.", values: map[string]any{
 		"image": "registry.example.org/fraud-train:2.0.0", "args": []any{"--epochs=3"}, "workers": 4, "spares": 1, "deadline": "8h", "checkpoint.claimName": "fraud",
 		"resources.cpu": "8", "resources.memory": "32Gi", "resources.gpu": "nvidia.com/gpu",
@@ -63,9 +65,7 @@ func TestPortal(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(forms)) {
 		t.Run(name, func(t *testing.T) {
 			p := p.in(t)
-			kind, _, _ := strings.Cut(name, "-")
-			values := maps.Clone(forms[name].values)
-			values["name"], values["namespace"] = name, "demo"
+			kind, values := form(name)
 			p.isGolden(p.run("capstan-"+kind, values), name)
 		})
 	}
@@ -82,16 +82,16 @@ func TestPortal(t *testing.T) {
 	for _, name := range []string{"algorithm-required", "algorithm-filled", "database-required"} {
 		p.isGolden(p.fill(b, name), name)
 	}
+	p.asks(b)
 
 	for _, name := range []string{"algorithm-filled", "database-filled"} {
 		data, err := os.ReadFile(golden(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := object(t, string(data))
-		c.create(t, o)
-		kind := (&unstructured.Unstructured{Object: o}).GetKind()
-		got := p.until("component", "demo", name+"-"+strings.ToLower(kind))
+		c.create(t, object(t, string(data)))
+		kind, made, _ := strings.Cut(name, "-")
+		got := p.until("component", "demo", made+"-"+kind)
 		if diff := cmp.Diff("group:default/team-reco", got.Spec.Owner); diff != "" {
 			t.Errorf("the owner of %s: -want, +got:\n%s", name, diff)
 		}
@@ -104,6 +104,14 @@ func (p portal) in(t *testing.T) portal {
 	return p
 }
 
+// form has the kind of a form and all of its values. The object has the rest of the form's name.
+func form(name string) (kind string, values map[string]any) {
+	kind, object, _ := strings.Cut(name, "-")
+	values = maps.Clone(forms[name].values)
+	values["name"], values["namespace"] = object, "demo"
+	return kind, values
+}
+
 func golden(name string) string { return filepath.Join("testdata", name+".yaml") }
 
 // isGolden compares what a task wrote with testdata, letter by letter.
@@ -114,8 +122,7 @@ func (p portal) isGolden(task, name string) {
 		p.t.Fatal(err)
 	}
 	file, got := p.manifest(task)
-	kind, _, _ := strings.Cut(name, "-")
-	if diff := cmp.Diff(fmt.Sprintf("demo/%s-%s.yaml", kind, name), file); diff != "" {
+	if diff := cmp.Diff("demo/"+name+".yaml", file); diff != "" {
 		p.t.Errorf("%s The file: -want, +got:\n%s", forms[name].reason, diff)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
@@ -126,37 +133,113 @@ func (p portal) isGolden(task, name string) {
 // login as a guest.
 func (p portal) login(b *browser.Browser) {
 	b.Open("/create")
-	b.Until(patience, button("Enter"))
 	p.press(b, "Enter")
+	b.Until(patience, "!"+button("Enter"))
 }
 
-// button is true once there is a button with this text that can be pressed.
-func button(text string) string {
-	return fmt.Sprintf("[...document.querySelectorAll('button:enabled')].some(b => b.innerText.trim() === %q)", text)
+func present(id string) string { return fmt.Sprintf("(document.getElementById(%q) !== null)", id) }
+
+// button is true once there is a button with this text that can be pressed, or an option of an open list.
+func button(text string) string { return fmt.Sprintf("(%s !== undefined)", find(text)) }
+
+func find(text string) string {
+	return fmt.Sprintf("[...document.querySelectorAll('button:enabled, [role=option]')].find(b => b.textContent.trim() === %q)", text)
 }
 
 func (p portal) press(b *browser.Browser, text string) {
 	b.Until(patience, button(text))
-	browser.Value[any](b, fmt.Sprintf("[...document.querySelectorAll('button:enabled')].find(b => b.innerText.trim() === %q).click()", text))
+	browser.Value[any](b, find(text)+".click()")
 }
 
 // fill the form of a template in the browser, page by page, and return the task.
 func (p portal) fill(b *browser.Browser, name string) string {
 	p.t.Helper()
-	kind, _, _ := strings.Cut(name, "-")
+	kind, left := form(name)
 	b.Open("/create/templates/default/capstan-" + kind)
-	left := maps.Clone(forms[name].values)
-	left["name"], left["namespace"] = name, "demo"
-	for len(left) > 0 {
-		b.Until(patience, "document.querySelectorAll('[id^=root_]').length > 0")
-		for field, v := range left {
-			if !browser.Value[bool](b, fmt.Sprintf("document.getElementById(%q) !== null", "root_"+field)) {
-				continue
-			}
-			p.enter(b, "root_"+field, v)
-			delete(left, field)
+	b.Until(patience, present("root_name"))
+	for {
+		entered := p.page(b, left)
+		if browser.Value[bool](b, button("Review")) {
+			break
 		}
 		p.press(b, "Next")
+		b.Until(patience, "!"+present(entered))
+	}
+	if len(left) > 0 {
+		p.t.Fatalf("the form has no %v", left)
+	}
+	b.Screenshot("backstage-" + name)
+	p.press(b, "Review")
+	p.press(b, "Create")
+	b.Until(patience, "location.pathname.startsWith('/create/tasks/')")
+	return path.Base(browser.Value[string](b, "location.pathname"))
+}
+
+// page enters the values whose fields it has, and takes them from the others. It returns the input of one of them.
+func (p portal) page(b *browser.Browser, left map[string]any) (entered string) {
+	p.t.Helper()
+	for field, v := range left {
+		if id := "root_" + field; browser.Value[bool](b, present(id)) {
+			p.enter(b, id, v)
+			delete(left, field)
+			entered = id
+		}
+	}
+	return entered
+}
+
+// asks for the field without which the block of another is refused, on the page where it is.
+func (p portal) asks(b *browser.Browser) {
+	p.t.Helper()
+	b.Open("/create/templates/default/capstan-algorithm")
+	b.Until(patience, present("root_name"))
+	left := map[string]any{"name": "a", "namespace": "demo", "image": "a", "scaling.targetLatencyMs": 50}
+	entered := p.page(b, left)
+	p.press(b, "Next")
+	b.Until(patience, "!"+present(entered))
+	p.page(b, left)
+	p.press(b, "Next")
+	b.Until(patience, "document.body.innerText.includes('scaling.maxReplicas')")
+	b.Screenshot("backstage-asks")
+}
+
+func present(id string) string { return fmt.Sprintf("(document.getElementById(%q) !== null)", id) }
+
+// button is true once there is a button with this text that can be pressed, or an option of an open list.
+func button(text string) string { return fmt.Sprintf("(%s !== undefined)", find(text)) }
+
+func find(text string) string {
+	return fmt.Sprintf("[...document.querySelectorAll('button:enabled, [role=option]')].find(b => b.textContent.trim() === %q)", text)
+}
+
+func (p portal) press(b *browser.Browser, text string) {
+	b.Until(patience, button(text))
+	browser.Value[any](b, find(text)+".click()")
+}
+
+// fill the form of a template in the browser, page by page, and return the task.
+func (p portal) fill(b *browser.Browser, name string) string {
+	p.t.Helper()
+	kind, left := form(name)
+	b.Open("/create/templates/default/capstan-" + kind)
+	b.Until(patience, present("root_name"))
+	for {
+		var entered string
+		for field, v := range left {
+			if id := "root_" + field; browser.Value[bool](b, present(id)) {
+				p.enter(b, id, v)
+				delete(left, field)
+				entered = id
+			}
+		}
+		if browser.Value[bool](b, button("Review")) {
+			break
+		}
+		p.press(b, "Next")
+		b.Until(patience, "!"+present(entered))
+	}
+	if len(left) > 0 {
+		p.t.Fatalf("the form has no %v", left)
 	}
 	b.Screenshot("backstage-" + name)
 	p.press(b, "Review")
@@ -172,6 +255,7 @@ func (p portal) enter(b *browser.Browser, id string, v any) {
 		b.Fill(id, fmt.Sprint(v))
 		return
 	}
-	option := chromedp.CSS(fmt.Sprintf("li[data-value=%q]", v))
-	b.Do("choose "+id, chromedp.Click(chromedp.CSS(fmt.Sprintf("[id=%q]", id))), chromedp.Click(option), chromedp.WaitNotPresent(option))
+	b.Do("open "+id, chromedp.Click(chromedp.CSS(fmt.Sprintf("[id=%q]", id))))
+	p.press(b, fmt.Sprint(v))
+	b.Until(patience, "!"+button(fmt.Sprint(v)))
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // patience with a portal on a busy machine.
-const patience = 5 * time.Minute
+const patience = 2 * time.Minute
 
 // A portal is a Backstage with the templates and the configuration of integrations/backstage.
 type portal struct {
@@ -46,7 +46,7 @@ func newPortal(t *testing.T, c cluster) portal {
 			Token string `json:"token"`
 		} `json:"backstageIdentity"`
 	}
-	p.call(http.MethodPost, "/api/auth/guest/refresh", nil, &guest)
+	p.call(http.MethodPost, "/api/auth/guest/refresh", struct{}{}, &guest)
 	p.token = guest.Identity.Token
 	return p
 }
@@ -60,9 +60,12 @@ func (p portal) call(method, path string, body, answer any) {
 }
 
 func (p portal) try(method, path string, body, answer any) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
@@ -140,7 +143,6 @@ func (p portal) manifest(task string) (path, text string) {
 			Type string `json:"type"`
 			Body struct {
 				Message string `json:"message"`
-				Status  string `json:"status"`
 			} `json:"body"`
 		}
 		p.call(http.MethodGet, "/api/scaffolder/v2/tasks/"+task+"/events", nil, &events)
@@ -151,7 +153,7 @@ func (p portal) manifest(task string) (path, text string) {
 			if e.Type != "completion" {
 				continue
 			}
-			if e.Body.Status != "completed" || text == "" {
+			if e.Body.Message != "Run completed with status: completed" || text == "" {
 				p.t.Fatalf("task %s ended without a manifest: %+v", task, events)
 			}
 			return path, text

@@ -52,9 +52,9 @@ var curated = map[string]struct {
 	typed            map[string]any
 }{
 	"Algorithm": {apis.AlgorithmForm, apis.Algorithm, map[string]any{"image": "registry.example.org/algo/reco:2.1.4"}},
-	"Database":  {apis.DatabaseForm, apis.Database, map[string]any{"engine": "postgres", "version": "17", "replicas": 3.0, "storage": "50Gi"}},
+	"Database":  {apis.DatabaseForm, apis.Database, map[string]any{"engine": "postgres", "version": "17", "replicas": int64(3), "storage": "50Gi"}},
 	"Pipeline":  {apis.PipelineForm, apis.Pipeline, map[string]any{"image": "registry.example.org/features:1.4.0", "args": []any{"features"}}},
-	"Training":  {apis.TrainingForm, apis.Training, map[string]any{"image": "registry.example.org/fraud-train:2.0.0"}},
+	"Training":  {apis.TrainingForm, apis.Training, map[string]any{"image": "registry.example.org/fraud-train:2.0.0", "args": []any{"train"}}},
 }
 
 // TestDefaultsOfFormsSwitchNothingOn fills forms with defaults only. A curated form gives the object with the typed fields. A form made of the
