@@ -203,51 +203,6 @@ func (p portal) asks(b *browser.Browser) {
 	b.Screenshot("backstage-asks")
 }
 
-func present(id string) string { return fmt.Sprintf("(document.getElementById(%q) !== null)", id) }
-
-// button is true once there is a button with this text that can be pressed, or an option of an open list.
-func button(text string) string { return fmt.Sprintf("(%s !== undefined)", find(text)) }
-
-func find(text string) string {
-	return fmt.Sprintf("[...document.querySelectorAll('button:enabled, [role=option]')].find(b => b.textContent.trim() === %q)", text)
-}
-
-func (p portal) press(b *browser.Browser, text string) {
-	b.Until(patience, button(text))
-	browser.Value[any](b, find(text)+".click()")
-}
-
-// fill the form of a template in the browser, page by page, and return the task.
-func (p portal) fill(b *browser.Browser, name string) string {
-	p.t.Helper()
-	kind, left := form(name)
-	b.Open("/create/templates/default/capstan-" + kind)
-	b.Until(patience, present("root_name"))
-	for {
-		var entered string
-		for field, v := range left {
-			if id := "root_" + field; browser.Value[bool](b, present(id)) {
-				p.enter(b, id, v)
-				delete(left, field)
-				entered = id
-			}
-		}
-		if browser.Value[bool](b, button("Review")) {
-			break
-		}
-		p.press(b, "Next")
-		b.Until(patience, "!"+present(entered))
-	}
-	if len(left) > 0 {
-		p.t.Fatalf("the form has no %v", left)
-	}
-	b.Screenshot("backstage-" + name)
-	p.press(b, "Review")
-	p.press(b, "Create")
-	b.Until(patience, "location.pathname.startsWith('/create/tasks/')")
-	return path.Base(browser.Value[string](b, "location.pathname"))
-}
-
 // enter a value as a person does: text is typed, and an option is chosen from its list.
 func (p portal) enter(b *browser.Browser, id string, v any) {
 	p.t.Helper()
