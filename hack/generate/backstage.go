@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -16,31 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A curated is what a template for Backstage takes from the curated form of a kind.
-type curated struct {
-	Required   []string                  `json:"required"`
-	Dependent  map[string][]string       `json:"dependentRequired"`
-	Properties map[string]map[string]any `json:"properties"`
-	Order      []string                  `json:"ui:order"`
-}
-
-// Parameters of a template that say where the object is. All others are paths of fields below the spec.
-const (
-	paramName      = "name"
-	paramNamespace = "namespace"
-)
-
-// backstage makes a software template for Backstage from the form of a kind, and the manifest that it fills.
-func backstage(files tree, c crd, form []byte) error {
-	var f curated
-	if err := json.Unmarshal(form, &f); err != nil {
-		return fmt.Errorf("cannot read the form of kind %q: %w", c.Spec.Names.Kind, err)
-	}
-	for _, name := range []string{paramName, paramNamespace} {
-		if _, ok := f.Properties[name]; ok {
-			return fmt.Errorf("cannot make a template of kind %q: its form has a field %s, which is where the object is", c.Spec.Names.Kind, name)
-		}
-	}
+// backstage makes a software template for Backstage, and the manifest that it fills.
+func backstage(files tree, c crd, f curated) error {
 	pages, err := yaml.Marshal(f.pages(c))
 	if err != nil {
 		return fmt.Errorf("cannot encode the template of kind %q: %w", c.Spec.Names.Kind, err)
@@ -115,16 +91,10 @@ spec:
 // pages of a form in Backstage: where the object is, the fields that are seen at once, and the others.
 func (f curated) pages(c crd) []any {
 	where := map[string]any{
-		"title":    "Where",
-		"required": []string{paramName, paramNamespace},
-		"properties": map[string]any{
-			paramName: nameProperty(c),
-			paramNamespace: map[string]any{
-				"title": "Namespace", "type": typeString, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-				"description": "Namespace of the cluster, which has to exist.",
-			},
-		},
-		"ui:order": []string{paramName, paramNamespace},
+		"title":      "Where",
+		"required":   []string{paramName, paramNamespace},
+		"properties": map[string]any{paramName: nameProperty(c), paramNamespace: namespaceProperty()},
+		"ui:order":   []string{paramName, paramNamespace},
 	}
 	pages := []any{where}
 	for _, p := range []struct{ group, title string }{{groupBasic, c.Spec.Names.Kind}, {groupAdvanced, "More"}} {
@@ -168,21 +138,6 @@ func parameter(p map[string]any) map[string]any {
 		}
 	}
 	return shown
-}
-
-var matches = regexp.MustCompile(`^self\.metadata\.name\.matches\('([^']+)'\)$`)
-
-// nameProperty has the rule for names of a kind, and its message. Without one, a name is a DNS label.
-func nameProperty(c crd) map[string]any {
-	p := map[string]any{"title": "Name", "type": typeString, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
-	rules, _ := c.Spec.Versions[0].Schema.OpenAPIV3Schema["x-kubernetes-validations"].([]any)
-	for _, r := range rules {
-		rule, _ := r.(map[string]any)
-		if m := matches.FindStringSubmatch(fmt.Sprint(rule["rule"])); m != nil {
-			p["pattern"], p["description"] = m[1], rule["message"]
-		}
-	}
-	return p
 }
 
 // spec of the manifest: what a person has filled in, and the blocks around it. Each value is JSON, which is YAML too, so that no text ends

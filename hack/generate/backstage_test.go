@@ -57,7 +57,7 @@ func TestBackstage(t *testing.T) {
 		map[string]any{"rule": "self.spec.a != 'x'", "message": "must not be x"},
 		map[string]any{"rule": "self.metadata.name.matches('^[a-z]{3}$')", "message": "must be three letters"},
 	}
-	if err := backstage(files, c, []byte(thingForm)); err != nil {
+	if err := portals(files, c, []byte(thingForm)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(thingManifest, string(files["integrations/backstage/thing/manifest.njk"])); diff != "" {
@@ -96,7 +96,7 @@ func TestBackstage(t *testing.T) {
 		t.Errorf("the pages of the form: -want, +got:\n%s", diff)
 	}
 
-	err := backstage(files, c, []byte(`{"properties": {"name": {}}}`))
+	err := portals(files, c, []byte(`{"properties": {"name": {}}}`))
 	if err == nil || !strings.Contains(err.Error(), "its form has a field name, which is where the object is") {
 		t.Errorf("two fields with one name: %v", err)
 	}

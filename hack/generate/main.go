@@ -105,7 +105,7 @@ func forms(files tree, root string, c crd) error {
 		return err
 	}
 	files[file] = data
-	if err := backstage(files, c, data); err != nil {
+	if err := portals(files, c, data); err != nil {
 		return err
 	}
 	return show(kind, found)

@@ -24,6 +24,7 @@ func owned() []string {
 		"docs/api/*.md",
 		"integrations/backstage/*/template.yaml",
 		"integrations/backstage/*/manifest.njk",
+		"integrations/port/*.json",
 		"input/v*/zz_generated.deepcopy.go",
 		"package/function/input/*.yaml",
 		"package/provider/crds/*.yaml",

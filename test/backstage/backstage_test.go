@@ -134,7 +134,7 @@ func (p portal) isGolden(task, name string) {
 func (p portal) login(b *browser.Browser) {
 	b.Open("/create")
 	p.press(b, "Enter")
-	b.Until(patience, "!"+button("Enter"))
+	b.Until(timeout, "!"+button("Enter"))
 }
 
 func present(id string) string { return fmt.Sprintf("(document.getElementById(%q) !== null)", id) }
@@ -147,7 +147,7 @@ func find(text string) string {
 }
 
 func (p portal) press(b *browser.Browser, text string) {
-	b.Until(patience, button(text))
+	b.Until(timeout, button(text))
 	browser.Value[any](b, find(text)+".click()")
 }
 
@@ -156,14 +156,14 @@ func (p portal) fill(b *browser.Browser, name string) string {
 	p.t.Helper()
 	kind, left := form(name)
 	b.Open("/create/templates/default/capstan-" + kind)
-	b.Until(patience, present("root_name"))
+	b.Until(timeout, present("root_name"))
 	for {
 		entered := p.page(b, left)
 		if browser.Value[bool](b, button("Review")) {
 			break
 		}
 		p.press(b, "Next")
-		b.Until(patience, "!"+present(entered))
+		b.Until(timeout, "!"+present(entered))
 	}
 	if len(left) > 0 {
 		p.t.Fatalf("the form has no %v", left)
@@ -171,7 +171,7 @@ func (p portal) fill(b *browser.Browser, name string) string {
 	b.Screenshot("backstage-" + name)
 	p.press(b, "Review")
 	p.press(b, "Create")
-	b.Until(patience, "location.pathname.startsWith('/create/tasks/')")
+	b.Until(timeout, "location.pathname.startsWith('/create/tasks/')")
 	return path.Base(browser.Value[string](b, "location.pathname"))
 }
 
@@ -188,19 +188,20 @@ func (p portal) page(b *browser.Browser, left map[string]any) (entered string) {
 	return entered
 }
 
-// asks for the field without which the block of another is refused, on the page where it is.
+// asks for the field without which the block of another is refused, once that one is filled.
 func (p portal) asks(b *browser.Browser) {
 	p.t.Helper()
 	b.Open("/create/templates/default/capstan-algorithm")
-	b.Until(patience, present("root_name"))
-	left := map[string]any{"name": "a", "namespace": "demo", "image": "a", "scaling.targetLatencyMs": 50}
-	entered := p.page(b, left)
+	b.Until(timeout, present("root_name"))
+	entered := p.page(b, map[string]any{"name": "a", "namespace": "demo"})
 	p.press(b, "Next")
-	b.Until(patience, "!"+present(entered))
-	p.page(b, left)
-	p.press(b, "Next")
-	b.Until(patience, "document.body.innerText.includes('scaling.maxReplicas')")
-	b.Screenshot("backstage-asks")
+	b.Until(timeout, "!"+present(entered))
+	needed := `document.getElementById("root_scaling.maxReplicas").required`
+	if browser.Value[bool](b, needed) {
+		p.t.Error("an Algorithm without scaling needs no number of replicas to scale to")
+	}
+	p.page(b, map[string]any{"scaling.targetLatencyMs": 50})
+	b.Until(timeout, needed)
 }
 
 // enter a value as a person does: text is typed, and an option is chosen from its list.
@@ -212,5 +213,5 @@ func (p portal) enter(b *browser.Browser, id string, v any) {
 	}
 	b.Do("open "+id, chromedp.Click(chromedp.CSS(fmt.Sprintf("[id=%q]", id))))
 	p.press(b, fmt.Sprint(v))
-	b.Until(patience, "!"+button(fmt.Sprint(v)))
+	b.Until(timeout, "!"+button(fmt.Sprint(v)))
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
-// patience with a portal on a busy machine.
-const patience = 2 * time.Minute
+// timeout with a portal on a busy machine.
+const timeout = 2 * time.Minute
 
 // A portal is a Backstage with the templates and the configuration of integrations/backstage.
 type portal struct {
@@ -67,7 +67,7 @@ func (p portal) try(method, path string, body, answer any) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(p.t.Context(), timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(data))
 	if err != nil {
@@ -117,8 +117,8 @@ func (p portal) until(kind, namespace, name string) entity {
 			p.t.Logf("%s %s/%s is in the catalog after %s", kind, namespace, name, time.Since(began).Round(time.Second))
 			return found
 		}
-		if time.Since(began) > patience {
-			p.t.Fatalf("not in the catalog within %s: %v", patience, err)
+		if time.Since(began) > timeout {
+			p.t.Fatalf("not in the catalog within %s: %v", timeout, err)
 		}
 		time.Sleep(time.Second)
 	}
@@ -158,8 +158,8 @@ func (p portal) manifest(task string) (path, text string) {
 			}
 			return path, text
 		}
-		if time.Since(began) > patience {
-			p.t.Fatalf("task %s has not ended within %s: %+v", task, patience, events)
+		if time.Since(began) > timeout {
+			p.t.Fatalf("task %s has not ended within %s: %+v", task, timeout, events)
 		}
 		time.Sleep(500 * time.Millisecond)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Backstage starts the portal that hack/backstage has made, and stops it with the test. It returns the portal's address, which only the
-// loopback interface has. The files of configuration are added to those of the portal, and have the variables.
+// loopback interface has. The portal has more files of configuration with variables, beside its own.
 func Backstage(tb testing.TB, files, variables []string) string {
 	tb.Helper()
 	port := freePort(tb)
@@ -22,7 +22,7 @@ func Backstage(tb testing.TB, files, variables []string) string {
 		args = append(args, "--config", f)
 	}
 	p := &process{
-		name: "backstage", args: args, dir: tb.TempDir(), patience: 10 * time.Minute,
+		name: "backstage", args: args, dir: tb.TempDir(), timeout: 10 * time.Minute,
 		env: environment(append([]string{"CAPSTAN_PORTAL_PORT=" + port, "CAPSTAN_PORTAL_URL=" + url, "NODE_ENV=development"}, variables...)...),
 		ready: func() error {
 			client := &http.Client{Timeout: answerTimeout}
