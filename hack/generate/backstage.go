@@ -23,7 +23,7 @@ func backstage(files tree, c crd, f curated) error {
 	}
 	values := map[string]string{
 		"Notice": c.notice(), "Kind": c.Spec.Names.Kind, "Lower": strings.ToLower(c.Spec.Names.Kind),
-		"APIVersion": c.Spec.Group + "/" + beta, "Pages": indent(string(pages), "    "), "Spec": f.spec(),
+		"APIVersion": c.Spec.Group + "/" + beta, "Pages": indented(string(pages), "    "), "Spec": f.spec(),
 	}
 	for name, text := range map[string]*template.Template{"template.yaml": softwareTemplate, "manifest.njk": manifestTemplate} {
 		var out bytes.Buffer
@@ -88,39 +88,39 @@ spec:
 [[ .Spec ]]`))
 )
 
-// pages of a form in Backstage: where the object is, the fields that are seen at once, and the others.
-func (f curated) pages(c crd) []any {
-	where := map[string]any{
-		"title":      "Where",
-		"required":   []string{paramName, paramNamespace},
-		"properties": map[string]any{paramName: nameProperty(c), paramNamespace: namespaceProperty()},
-		"ui:order":   []string{paramName, paramNamespace},
-	}
-	pages := []any{where}
-	for _, p := range []struct{ group, title string }{{groupBasic, c.Spec.Names.Kind}, {groupAdvanced, "More"}} {
-		properties, dependencies, order, required := map[string]any{}, map[string]any{}, []string{}, []string{}
+// A page of a form in Backstage, which is a JSON schema of draft 7.
+type page struct {
+	Title        string              `json:"title"`
+	Required     []string            `json:"required,omitempty"`
+	Dependencies map[string][]string `json:"dependencies,omitempty"`
+	Properties   map[string]any      `json:"properties"`
+	Order        []string            `json:"ui:order"`
+}
+
+// pages of a form: where the object is, the fields that are seen at once, and the others.
+func (f curated) pages(c crd) []page {
+	where := []string{paramName, paramNamespace}
+	pages := []page{{
+		Title: "Where", Required: where, Order: where,
+		Properties: map[string]any{paramName: nameProperty(c), paramNamespace: namespaceProperty()},
+	}}
+	for _, group := range []struct{ name, title string }{{groupBasic, c.Spec.Names.Kind}, {groupAdvanced, "More"}} {
+		p := page{Title: group.title, Dependencies: map[string][]string{}, Properties: map[string]any{}}
 		for _, at := range f.Order {
-			if f.Properties[at]["x-ui-group"] != p.group {
+			if f.Properties[at]["x-ui-group"] != group.name {
 				continue
 			}
-			properties[at] = parameter(f.Properties[at])
-			order = append(order, at)
+			p.Properties[at] = parameter(f.Properties[at])
+			p.Order = append(p.Order, at)
 			if with, ok := f.Dependent[at]; ok {
-				dependencies[at] = with // Backstage has JSON schema draft 7, where dependentRequired has this name.
+				p.Dependencies[at] = with
 			}
 			if slices.Contains(f.Required, at) {
-				required = append(required, at)
+				p.Required = append(p.Required, at)
 			}
 		}
-		page := map[string]any{"title": p.title, "properties": properties, "ui:order": order}
-		if len(required) > 0 {
-			page["required"] = required
-		}
-		if len(dependencies) > 0 {
-			page["dependencies"] = dependencies
-		}
-		if len(order) > 0 {
-			pages = append(pages, page)
+		if len(p.Order) > 0 {
+			pages = append(pages, p)
 		}
 	}
 	return pages
@@ -195,7 +195,7 @@ func (f curated) filled(paths []string) string {
 // value of a field. Its name has dots, which mean nothing between brackets.
 func value(at string) string { return "values[" + strconv.Quote(at) + "]" }
 
-// indent every line that is not empty.
-func indent(text, by string) string { return lines.ReplaceAllString(text, by+"$0") }
+// indented is a text with every line further to the right that is not empty.
+func indented(text, by string) string { return lines.ReplaceAllString(text, by+"$0") }
 
 var lines = regexp.MustCompile(`(?m)^.+$`)

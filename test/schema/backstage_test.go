@@ -74,6 +74,13 @@ func templateFields(t *testing.T, lower string) []string {
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(page.Properties)), slices.Sorted(slices.Values(page.Order))); diff != "" {
 			t.Errorf("the order of a page: -fields, +ordered:\n%s", diff)
 		}
+		for name, with := range page.Together {
+			for _, other := range with {
+				if _, ok := page.Properties[other]; !ok {
+					t.Errorf("%s is on a page without %s, which it needs", name, other)
+				}
+			}
+		}
 		for name := range page.Properties {
 			if name != "name" && name != "namespace" {
 				names = append(names, name)

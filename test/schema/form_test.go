@@ -24,6 +24,7 @@ type formSchema struct {
 	Items      *formSchema           `json:"items"`
 	Required   []string              `json:"required"`
 	Order      []string              `json:"ui:order"`
+	Together   map[string][]string   `json:"dependencies"`
 }
 
 // filled is what a form gives that writes every default into the object, as generic forms do. Portals that read definitions show defaults of

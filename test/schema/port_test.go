@@ -28,24 +28,17 @@ func TestPortActions(t *testing.T) {
 			if err := json.Unmarshal([]byte(read(t, "integrations/port", strings.ToLower(kind)+".json")), &action); err != nil {
 				t.Fatal(err)
 			}
-			inputs, form := action.Trigger.Inputs, formOf(t, kind)
-			where := []string{"name", "namespace"}
-			paths := func(names []string) []string {
-				for i := range names {
-					names[i] = strings.ReplaceAll(names[i], "_", ".")
-				}
-
-				return slices.Sorted(slices.Values(names))
+			inputs, form, where := action.Trigger.Inputs, formOf(t, kind), []string{"name", "namespace"}
+			sorted := func(names ...string) []string { return slices.Sorted(slices.Values(names)) }
+			field := cmp.Transformer("field", func(input string) string { return strings.ReplaceAll(input, "_", ".") })
+			if diff := cmp.Diff(append(where, form.Order...), inputs.Order, field); diff != "" {
+				t.Errorf("-curated form, +order of the inputs:\n%s", diff)
 			}
-			fields := slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(form.Properties)), where...)))
-			if diff := cmp.Diff(fields, paths(slices.Collect(maps.Keys(inputs.Properties)))); diff != "" {
-				t.Errorf("-curated form, +inputs:\n%s", diff)
+			if diff := cmp.Diff(sorted(inputs.Order...), sorted(slices.Collect(maps.Keys(inputs.Properties))...)); diff != "" {
+				t.Errorf("-order of the inputs, +inputs:\n%s", diff)
 			}
-			if diff := cmp.Diff(append(where, form.Order...), slices.Clone(inputs.Order), cmp.Transformer("path", func(s string) string { return strings.ReplaceAll(s, "_", ".") })); diff != "" {
-				t.Errorf("the order: -curated form, +inputs:\n%s", diff)
-			}
-			if diff := cmp.Diff(slices.Sorted(slices.Values(append(where, form.Required...))), paths(inputs.Required)); diff != "" {
-				t.Errorf("what is required: -curated form, +inputs:\n%s", diff)
+			if diff := cmp.Diff(append(where, form.Required...), inputs.Required, field); diff != "" {
+				t.Errorf("-required in the curated form, +required inputs:\n%s", diff)
 			}
 		})
 	}
