@@ -76,6 +76,7 @@ func TestPortal(t *testing.T) {
 			t.Errorf("a name must not be a path to another file of the repository: %v", err)
 		}
 	})
+	t.Run("PullRequest", func(t *testing.T) { p.in(t).rehearse("algorithm-required") })
 
 	b := browser.Start(t, p.url)
 	p.login(b)
@@ -127,6 +128,42 @@ func (p portal) isGolden(task, name string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		p.t.Errorf("%s -want, +got:\n%s", forms[name].reason, diff)
+	}
+}
+
+// rehearse a template with a repository for its pull request, as Backstage's editor of templates does: all but the request to the host runs.
+func (p portal) rehearse(name string) {
+	p.t.Helper()
+	kind, values := form(name)
+	var text [2]string
+	for i, file := range []string{"template.yaml", "manifest.njk"} {
+		data, err := os.ReadFile(filepath.Join("../../integrations/backstage", kind, file))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		text[i] = string(data)
+	}
+	repository := "github.com?owner=example&repo=clusters"
+	template := object(p.t, strings.ReplaceAll(text[0], "${{ environment.parameters.capstanRepository }}", repository))
+	var done struct {
+		Output struct {
+			Links []struct {
+				URL string `json:"url"`
+			} `json:"links"`
+		} `json:"output"`
+		Files []struct {
+			Path    string `json:"path"`
+			Content []byte `json:"base64Content"`
+		} `json:"directoryContents"`
+	}
+	p.call(http.MethodPost, "/api/scaffolder/v2/dry-run", map[string]any{
+		"template": template, "values": values, "directoryContents": []any{map[string]any{"path": "manifest.njk", "base64Content": []byte(text[1])}},
+	}, &done)
+	if len(done.Output.Links) != 1 || done.Output.Links[0].URL != repository {
+		p.t.Errorf("want one link, to the pull request: %+v", done.Output.Links)
+	}
+	if len(done.Files) != 1 || done.Files[0].Path != "demo/"+name+".yaml" {
+		p.t.Errorf("want one file in the pull request: %+v", done.Files)
 	}
 }
 
