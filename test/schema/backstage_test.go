@@ -42,7 +42,7 @@ func TestBackstageTemplates(t *testing.T) {
 					t.Errorf("%v\nis refused: %s", object, strings.Join(complaints, "\n"))
 				}
 			}
-			if diff := cmp.Diff(map[string]any(tc.typed), required["spec"]); diff != "" {
+			if diff := cmp.Diff(tc.typed, required["spec"]); diff != "" {
 				t.Errorf("a form with the least: -typed, +made:\n%s", diff)
 			}
 			for _, at := range fields {
