@@ -93,7 +93,7 @@ func TestPortal(t *testing.T) {
 		c.create(t, object(t, string(data)))
 		kind, made, _ := strings.Cut(name, "-")
 		got := p.until("component", "demo", made+"-"+kind)
-		if diff := cmp.Diff("group:default/team-reco", got.Spec.Owner); diff != "" {
+		if diff := cmp.Diff("default/team-reco", got.Spec.Owner); diff != "" {
 			t.Errorf("the owner of %s: -want, +got:\n%s", name, diff)
 		}
 	}
