@@ -137,6 +137,10 @@ func parameter(p map[string]any) map[string]any {
 			shown[name] = v
 		}
 	}
+	if p["type"] == "boolean" {
+		// An empty check box would look like false, where nothing is set and the default may be true.
+		shown["ui:widget"] = "radio"
+	}
 	return shown
 }
 

@@ -90,7 +90,7 @@ func TestBackstage(t *testing.T) {
 				"block.first": text, "block.deep": map[string]any{"type": "integer", "ui:placeholder": "3"},
 			},
 		},
-		{"title": "More", "ui:order": []any{"more.below.last"}, "properties": map[string]any{"more.below.last": map[string]any{"type": "boolean"}}},
+		{"title": "More", "ui:order": []any{"more.below.last"}, "properties": map[string]any{"more.below.last": map[string]any{"type": "boolean", "ui:widget": "radio"}}},
 	}
 	if diff := cmp.Diff(want, got.Spec.Parameters); diff != "" {
 		t.Errorf("the pages of the form: -want, +got:\n%s", diff)

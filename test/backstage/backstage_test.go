@@ -80,7 +80,7 @@ func TestPortal(t *testing.T) {
 
 	b := browser.Start(t, p.url)
 	p.login(b)
-	for _, name := range []string{"algorithm-required", "algorithm-filled", "database-required"} {
+	for _, name := range []string{"algorithm-required", "algorithm-filled", "database-required", "database-filled"} {
 		p.isGolden(p.fill(b, name), name)
 	}
 	p.asks(b)
@@ -241,14 +241,20 @@ func (p portal) asks(b *browser.Browser) {
 	b.Until(timeout, needed)
 }
 
-// enter a value as a person does: text is typed, and an option is chosen from its list.
+// enter a value as a person does: text is typed, and an option is chosen.
 func (p portal) enter(b *browser.Browser, id string, v any) {
 	p.t.Helper()
-	if browser.Value[string](b, fmt.Sprintf("document.getElementById(%q).tagName", id)) == "INPUT" {
-		b.Fill(id, fmt.Sprint(v))
-		return
+	text, byID := fmt.Sprint(v), func(id string) chromedp.CSS { return chromedp.CSS(fmt.Sprintf("[id=%q]", id)) }
+	switch {
+	case v == true:
+		b.Do("choose yes for "+id, chromedp.Click(byID(id+"-0")))
+	case v == false:
+		b.Do("choose no for "+id, chromedp.Click(byID(id+"-1")))
+	case browser.Value[string](b, fmt.Sprintf("document.getElementById(%q).tagName", id)) == "INPUT":
+		b.Fill(id, text)
+	default:
+		b.Do("open "+id, chromedp.Click(byID(id)))
+		p.press(b, text)
+		b.Until(timeout, "!"+button(text))
 	}
-	b.Do("open "+id, chromedp.Click(chromedp.CSS(fmt.Sprintf("[id=%q]", id))))
-	p.press(b, fmt.Sprint(v))
-	b.Until(timeout, "!"+button(fmt.Sprint(v)))
 }
