@@ -132,7 +132,8 @@ func parameter(p map[string]any) map[string]any {
 	for name, v := range p {
 		switch {
 		case name == "x-ui-placeholder":
-			shown["ui:placeholder"] = v
+			// In a list of options it is one more, which leaves the field unset.
+			shown["ui:placeholder"] = "default: " + fmt.Sprint(v)
 		case !strings.HasPrefix(name, "x-ui-"):
 			shown[name] = v
 		}

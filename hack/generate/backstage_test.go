@@ -87,7 +87,7 @@ func TestBackstage(t *testing.T) {
 			"dependencies": map[string]any{"block.deep": []any{"block.first"}},
 			"properties": map[string]any{
 				"a": map[string]any{"type": "string", "title": "The a"}, "b": map[string]any{"type": "array", "items": text},
-				"block.first": text, "block.deep": map[string]any{"type": "integer", "ui:placeholder": "3"},
+				"block.first": text, "block.deep": map[string]any{"type": "integer", "ui:placeholder": "default: 3"},
 			},
 		},
 		{"title": "More", "ui:order": []any{"more.below.last"}, "properties": map[string]any{"more.below.last": map[string]any{"type": "boolean", "ui:widget": "radio"}}},

@@ -241,20 +241,24 @@ func (p portal) asks(b *browser.Browser) {
 	b.Until(timeout, needed)
 }
 
-// enter a value as a person does: text is typed, and an option is chosen.
+// enter a value as a person does: text is typed, and an option is chosen. The form shows it before the next one is entered.
 func (p portal) enter(b *browser.Browser, id string, v any) {
 	p.t.Helper()
-	text, byID := fmt.Sprint(v), func(id string) chromedp.CSS { return chromedp.CSS(fmt.Sprintf("[id=%q]", id)) }
-	switch {
-	case v == true:
-		b.Do("choose yes for "+id, chromedp.Click(byID(id+"-0")))
-	case v == false:
-		b.Do("choose no for "+id, chromedp.Click(byID(id+"-1")))
-	case browser.Value[string](b, fmt.Sprintf("document.getElementById(%q).tagName", id)) == "INPUT":
+	click := func(id string) {
+		b.Do("click "+id, chromedp.Click(chromedp.CSS(fmt.Sprintf("[id=%q]", id))))
+	}
+	element, text := fmt.Sprintf("document.getElementById(%q)", id), fmt.Sprint(v)
+	switch _, yesNo := v.(bool); {
+	case yesNo:
+		id += map[bool]string{true: "-0", false: "-1"}[v == true]
+		click(id)
+		b.Until(timeout, fmt.Sprintf("document.getElementById(%q).checked", id))
+	case browser.Value[string](b, element+".tagName") == "INPUT":
 		b.Fill(id, text)
+		b.Until(timeout, fmt.Sprintf("%s.value === %q", element, text))
 	default:
-		b.Do("open "+id, chromedp.Click(byID(id)))
+		click(id)
 		p.press(b, text)
-		b.Until(timeout, "!"+button(text))
+		b.Until(timeout, fmt.Sprintf("!%s && %s.textContent === %q", button(text), element, text))
 	}
 }
