@@ -22,7 +22,7 @@ import (
 )
 
 // timeout with a portal on a busy machine.
-const timeout = 2 * time.Minute
+const timeout = 5 * time.Minute
 
 // A portal is a Backstage with the templates and the configuration of integrations/backstage.
 type portal struct {
