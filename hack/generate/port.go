@@ -7,13 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
 // port makes a self-service action for Port. Its inputs have no dots in their names: block_field is block.field, and no field has a low line.
 func port(files tree, c crd, f curated) error {
 	kind, identifier := c.Spec.Names.Kind, func(at string) string { return strings.ReplaceAll(at, ".", "_") }
-	inputs, order := map[string]any{paramName: nameProperty(c), paramNamespace: namespaceProperty()}, []string{paramName, paramNamespace}
+	where := []string{paramName, paramNamespace}
+	inputs, order := map[string]any{paramName: nameProperty(c), paramNamespace: namespaceProperty()}, slices.Clone(where)
 	for _, at := range f.Order {
 		input := map[string]any{}
 		for _, name := range []string{"title", "description", "type", "items", "enum", "minimum", "maximum", "maxLength", "pattern"} {
@@ -27,7 +29,7 @@ func port(files tree, c crd, f curated) error {
 		inputs[identifier(at)] = input
 		order = append(order, identifier(at))
 	}
-	required := []string{paramName, paramNamespace}
+	required := slices.Clone(where)
 	for _, at := range f.Required {
 		required = append(required, identifier(at))
 	}
