@@ -97,6 +97,44 @@ func TestForm(t *testing.T) {
 	}
 }
 
+// TestNeeded leaves out a field whose block is refused without another, or asks for both where the form has both.
+func TestNeeded(t *testing.T) {
+	for _, tc := range []struct {
+		reason, required string
+		dependent        map[string][]string
+		there            bool
+	}{
+		{"The other field needs this one.", "deep", map[string][]string{"block.near": {"block.deep"}}, true},
+		{"The form has what is needed.", "near", map[string][]string{"block.deep": {"block.near"}}, true},
+		{"The form cannot give what is needed.", "far", nil, false},
+	} {
+		t.Run(tc.required, func(t *testing.T) {
+			root := t.TempDir()
+			testfile.Write(t, root, filepath.Join("apis", "v1alpha1", "thing_types.go"), strings.Replace(formTypes("abcdefgh", block), "type Block struct {",
+				"type Block struct {\n\t// +capstan:form:title=\"Near\",order=21,group=basic\n\tNear string `json:\"near\"`", 1))
+			c, files := formKind(t), tree{}
+			in := schemaAt(c.Spec.Versions[0].Schema.OpenAPIV3Schema, "block")
+			in["required"], child(in, "properties")["near"] = []any{tc.required}, map[string]any{"type": "string"}
+			if err := forms(files, root, c); err != nil {
+				t.Fatal(err)
+			}
+			var form struct {
+				Properties map[string]any      `json:"properties"`
+				Dependent  map[string][]string `json:"dependentRequired"`
+			}
+			if err := json.Unmarshal(files["apis/thing/form.json"], &form); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.dependent, form.Dependent); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+			if _, there := form.Properties["block.deep"]; there != tc.there {
+				t.Errorf("%s The field is in the form: %v", tc.reason, there)
+			}
+		})
+	}
+}
+
 // TestHints are in the definition under the names that portals read, and what a form shows of a default is no default.
 func TestHints(t *testing.T) {
 	root := t.TempDir()

@@ -105,5 +105,8 @@ func forms(files tree, root string, c crd) error {
 		return err
 	}
 	files[file] = data
+	if err := portals(files, c, data); err != nil {
+		return err
+	}
 	return show(kind, found)
 }

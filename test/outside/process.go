@@ -3,6 +3,7 @@
 package outside
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -35,6 +36,8 @@ type process struct {
 	dir string
 	// ready returns nil once it responds.
 	ready func() error
+	// timeout is how long that may take, startTimeout unless set.
+	timeout time.Duration
 
 	mu    sync.Mutex
 	pid   int
@@ -52,7 +55,8 @@ func (p *process) start(tb testing.TB) {
 	if err := p.spawn(); err != nil {
 		tb.Fatalf("cannot start %s: %v", p.name, err)
 	}
-	deadline := time.Now().Add(startTimeout)
+	timeout := cmp.Or(p.timeout, startTimeout)
+	deadline := time.Now().Add(timeout)
 	for {
 		err := p.ready()
 		if err == nil {
@@ -66,7 +70,7 @@ func (p *process) start(tb testing.TB) {
 		}
 		if time.Now().After(deadline) {
 			p.kill()
-			tb.Fatalf("cannot start %s within %s: %v: %s", p.name, startTimeout, err, p.log())
+			tb.Fatalf("cannot start %s within %s: %v: %s", p.name, timeout, err, p.log())
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

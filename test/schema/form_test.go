@@ -24,6 +24,7 @@ type formSchema struct {
 	Items      *formSchema           `json:"items"`
 	Required   []string              `json:"required"`
 	Order      []string              `json:"ui:order"`
+	Together   map[string][]string   `json:"dependencies"`
 }
 
 // filled is what a form gives that writes every default into the object, as generic forms do. Portals that read definitions show defaults of
@@ -52,9 +53,9 @@ var curated = map[string]struct {
 	typed            map[string]any
 }{
 	"Algorithm": {apis.AlgorithmForm, apis.Algorithm, map[string]any{"image": "registry.example.org/algo/reco:2.1.4"}},
-	"Database":  {apis.DatabaseForm, apis.Database, map[string]any{"engine": "postgres", "version": "17", "replicas": 3.0, "storage": "50Gi"}},
+	"Database":  {apis.DatabaseForm, apis.Database, map[string]any{"engine": "postgres", "version": "17", "replicas": int64(3), "storage": "50Gi"}},
 	"Pipeline":  {apis.PipelineForm, apis.Pipeline, map[string]any{"image": "registry.example.org/features:1.4.0", "args": []any{"features"}}},
-	"Training":  {apis.TrainingForm, apis.Training, map[string]any{"image": "registry.example.org/fraud-train:2.0.0"}},
+	"Training":  {apis.TrainingForm, apis.Training, map[string]any{"image": "registry.example.org/fraud-train:2.0.0", "args": []any{"train"}}},
 }
 
 // TestDefaultsOfFormsSwitchNothingOn fills forms with defaults only. A curated form gives the object with the typed fields. A form made of the
