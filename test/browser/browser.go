@@ -31,6 +31,8 @@ type Browser struct {
 	ctx  context.Context //nolint:containedctx // The library keeps the tab in it.
 	base string
 	ran  []string
+	// clicks and typed characters of the person that the test plays. Addresses are not counted, nor is what is pasted.
+	clicks, typed int
 }
 
 // Start a browser for the pages below an address. A test without a browser fails.
@@ -50,6 +52,7 @@ func Start(t *testing.T, base string) *Browser {
 	ctx, end := chromedp.NewContext(allocator)
 	t.Cleanup(end)
 	b := &Browser{t: t, ctx: ctx, base: base}
+	t.Cleanup(func() { t.Logf("the journey took %d clicks and %d typed characters", b.clicks, b.typed) })
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *page.EventJavascriptDialogOpening:
@@ -84,12 +87,14 @@ func (b *Browser) Open(path string) {
 // Fill an input by its id.
 func (b *Browser) Fill(id, text string) {
 	b.t.Helper()
+	b.typed += len(text)
 	b.Do("fill "+id, chromedp.Clear(by(id)), chromedp.SendKeys(by(id), text))
 }
 
 // Choose an option by its id.
 func (b *Browser) Choose(id, option string) {
 	b.t.Helper()
+	b.clicks++
 	b.Do("choose "+id, chromedp.SetValue(by(id), option))
 	Value[bool](b, fmt.Sprintf("document.getElementById(%q).dispatchEvent(new Event('input', {bubbles: true}))", id))
 }
@@ -109,6 +114,7 @@ func (b *Browser) Click(id string) {
 // Press an element by a selector, and wait for the page that follows.
 func (b *Browser) Press(selector string) {
 	b.t.Helper()
+	b.clicks++
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
