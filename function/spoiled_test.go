@@ -37,7 +37,7 @@ func examples(tb testing.TB) []*fnv1.RunFunctionRequest {
 			e := es[name]
 			before, after := requestOf(e), requestOf(e)
 			for _, o := range e.Want {
-				if n := compose.Text(o, "metadata", "annotations", "crossplane.io/composition-resource-name"); n != "" && after.Observed.Resources[n] == nil {
+				if n := compose.Text(o, "metadata", "annotations", "crossplane.io/composition-resource-name"); n != "" && after.GetObserved().GetResources()[n] == nil {
 					after.Observed.Resources[n] = resourceOf(o)
 				}
 			}
@@ -60,7 +60,9 @@ func odd() []*structpb.Value {
 	var all []*structpb.Value
 	for _, v := range []any{
 		nil, true, 0.0, -1.0, 0.5, 1e18, 1e99, "", "0", "-5", "500m", "1Gi", "\u0000", "<b>", "$(x)", "2026-03-01T12:00:00Z", "9999-12-31T23:59:59Z",
-		[]any{}, map[string]any{}, []any{map[string]any{}},
+		[]any{},
+		map[string]any{},
+		[]any{map[string]any{}},
 	} {
 		one, err := structpb.NewValue(v)
 		if err != nil {

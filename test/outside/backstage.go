@@ -16,9 +16,13 @@ func Backstage(tb testing.TB, files, variables []string) string {
 	tb.Helper()
 	port := freePort(tb)
 	url := "http://" + loopback + ":" + port
-	own := append([]string{filepath.Join(repository(tb), "test", "outside", "testdata", "app-config.yaml")}, files...)
-	args := []string{program(tb, "backstage", "portal"), "--config", filepath.Join(program(tb, "backstage", "app"), "app-config.yaml")}
-	for _, f := range own {
+	configs := append([]string{
+		filepath.Join(program(tb, "backstage", "app"), "app-config.yaml"),
+		filepath.Join(repository(tb), "test", "outside", "testdata", "app-config.yaml"),
+	}, files...)
+	args := make([]string, 0, 1+2*len(configs))
+	args = append(args, program(tb, "backstage", "portal"))
+	for _, f := range configs {
 		args = append(args, "--config", f)
 	}
 	p := &process{
