@@ -88,7 +88,7 @@ func (b *Browser) Open(path string) {
 func (b *Browser) Fill(id, text string) {
 	b.t.Helper()
 	b.typed += len(text)
-	b.Do("fill "+id, chromedp.Clear(by(id)), chromedp.SendKeys(by(id), text))
+	b.Do("fill "+id, chromedp.SetValue(by(id), ""), chromedp.SendKeys(by(id), text))
 }
 
 // Choose an option by its id.

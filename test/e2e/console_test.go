@@ -65,7 +65,7 @@ func TestConsole(t *testing.T) {
 	if copied := browser.Value[string](b, "document.querySelector('textarea').value"); !strings.Contains(copied, "spread: None") {
 		t.Errorf("what was typed can be copied, got %q", copied)
 	}
-	b.Fill("token", token(t, mine))
+	b.Set("token", token(t, mine))
 	b.Press("main form button")
 	b.Sees("What you typed here before is back")
 	b.Click("check")
@@ -340,7 +340,7 @@ func token(t *testing.T, ns string) string {
 func logIn(t *testing.T, b *browser.Browser, ns string) {
 	t.Helper()
 	b.Open("/login")
-	b.Fill("token", token(t, ns))
+	b.Set("token", token(t, ns))
 	b.Press("main form button")
 	b.Sees("system:serviceaccount:"+ns+":person", "Namespaces")
 }
