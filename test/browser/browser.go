@@ -88,7 +88,10 @@ func (b *Browser) Open(path string) {
 func (b *Browser) Fill(id, text string) {
 	b.t.Helper()
 	b.typed += len(text)
-	b.Do("fill "+id, chromedp.SetValue(by(id), ""), chromedp.SendKeys(by(id), text))
+	b.Do("find "+id, chromedp.WaitReady(by(id)))
+	// The driver's own way to clear it changes nothing that a script has written there.
+	Value[bool](b, fmt.Sprintf("(document.getElementById(%q).value = '', true)", id))
+	b.Do("fill "+id, chromedp.SendKeys(by(id), text))
 }
 
 // Choose an option by its id.
