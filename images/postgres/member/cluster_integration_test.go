@@ -15,6 +15,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -480,6 +481,9 @@ func (c *cluster) holderAt(version int64) string {
 	}
 	return holder
 }
+
+// holder of the leader's lock, as it was seen last.
+func (c *cluster) holder() string { return c.holderAt(math.MaxInt64) }
 
 // labelFollowsLock: whoever gets the label of the leader holds the lock at that moment, or loses the label at once.
 func (c *cluster) labelFollowsLock() {

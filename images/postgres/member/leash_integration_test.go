@@ -75,16 +75,20 @@ func TestNoLeaderWithoutPatroni(t *testing.T) {
 	c.labelFollowsLock()
 }
 
+// rounds of a test: so many, or as the environment says.
+func rounds(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("CAPSTAN_ROUNDS")); err == nil {
+		return n
+	}
+	return usual
+}
+
 // TestLabelFollowsLock: a leader is frozen with all that belongs to it, and thawed at the moment in which another gets the label.
 func TestLabelFollowsLock(t *testing.T) {
-	rounds := 2
-	if n, err := strconv.Atoi(os.Getenv("CAPSTAN_ROUNDS")); err == nil {
-		rounds = n
-	}
 	c := newCluster(t, "a", "b", "c")
 	begin(t, c, "a", "b", "c")
 	w := c.write()
-	for round := range rounds {
+	for round := range rounds(2) {
 		c.eventually("all members are ready", time.Minute, func() bool { return c.ready("a", "b", "c") && c.synchronous() })
 		before := c.leader()
 		r := c.running(before)

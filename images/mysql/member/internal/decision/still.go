@@ -2,7 +2,11 @@
 
 package decision
 
-import "github.com/capstan-dev/capstan/apis/members"
+import (
+	"slices"
+
+	"github.com/capstan-dev/capstan/apis/members"
+)
 
 // Still is what a member knows when a person requests that it stops and stays stopped.
 type Still struct {
@@ -33,13 +37,8 @@ func Stop(s Still) (outcome, message string) {
 	}
 }
 
-// without this member, is the rest of its group a majority of itself?
+// without this member, does the rest of its group have a majority?
 func (l Look) without() bool {
-	heard := 0
-	for _, p := range l.Group {
-		if p.Server != l.Server && (p.State == Online || p.State == Recovering) {
-			heard++
-		}
-	}
-	return 2*heard > len(l.Group)-1
+	l.Group = slices.DeleteFunc(slices.Clone(l.Group), func(p Peer) bool { return p.Server == l.Server })
+	return l.Majority()
 }
