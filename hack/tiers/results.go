@@ -23,8 +23,15 @@ var (
 	reached = regexp.MustCompile(`: after [0-9.hmsµn]+$`)
 )
 
-// lastSaid is how many lines of a test that failed are printed once more at the end, where the lines of others do not stand between them.
-const lastSaid = 12
+// lastSaid is how many texts of a test that failed are printed once more at the end, where the lines of others do not stand between them,
+// and mostLines how many lines of each.
+const (
+	lastSaid  = 12
+	mostLines = 12
+)
+
+// continued is how go test begins the second and later lines of a text.
+const continued = "        "
 
 // results reads what a test binary prints, and passes it on.
 type results struct {
@@ -32,9 +39,10 @@ type results struct {
 	now    func() time.Time
 	line   []byte
 	byTest map[string]tiers.Run
-	// said is what each test logged, without the states that it reached.
-	said map[string][]string
-	turn string
+	// said is what each test logged, without the states that it reached, and lines how many the last text has, if more may follow.
+	said  map[string][]string
+	lines int
+	turn  string
 }
 
 // Write implements io.Writer.
@@ -58,9 +66,16 @@ func (r *results) read(line string) {
 	if m := turns.FindStringSubmatch(line); m != nil {
 		r.turn = m[1]
 	}
-	if said.MatchString(line) && !reached.MatchString(line) {
-		r.said[r.turn] = append(r.said[r.turn], strings.TrimSpace(line))
-		r.said[r.turn] = r.said[r.turn][max(0, len(r.said[r.turn])-lastSaid):]
+	texts := r.said[r.turn]
+	switch {
+	case said.MatchString(line) && !reached.MatchString(line):
+		texts = append(texts, strings.TrimSpace(line))
+		r.said[r.turn], r.lines = texts[max(0, len(texts)-lastSaid):], 1
+	case r.lines > 0 && r.lines < mostLines && strings.HasPrefix(line, continued):
+		texts[len(texts)-1] += "\n" + line
+		r.lines++
+	default:
+		r.lines = 0
 	}
 	// Until it reports more, it is one whose process ended before it did.
 	if m := begun.FindStringSubmatch(line); m != nil {

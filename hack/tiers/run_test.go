@@ -312,10 +312,10 @@ func TestResults(t *testing.T) {
 	if diff := cmp.Diff(want, r.byTest); diff != "" {
 		t.Errorf("only tests count, not their parts (-want +got):\n%s", diff)
 	}
-	for _, line := range []string{"=== RUN   TestC", "    c_test.go:1: it is there: after 1.5s", "    c_test.go:2: 3 of 4 were lost", "=== NAME  TestA", "    a_test.go:9: other"} {
+	for _, line := range []string{"=== RUN   TestC", "    c_test.go:1: it is there: after 1.5s", "    c_test.go:2: 3 of 4 were lost:", "        the last one", "=== NAME  TestA", "    a_test.go:9: other"} {
 		r.read(line)
 	}
-	if diff := cmp.Diff([]string{"c_test.go:2: 3 of 4 were lost"}, r.said["TestC"]); diff != "" {
+	if diff := cmp.Diff([]string{"c_test.go:2: 3 of 4 were lost:\n        the last one"}, r.said["TestC"]); diff != "" {
 		t.Errorf("what a test said should be told apart from what it reached and from what others said (-want +got):\n%s", diff)
 	}
 	if got := r.out.(*bytes.Buffer).String(); got != text {

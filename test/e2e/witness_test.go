@@ -16,8 +16,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -121,7 +123,9 @@ func (w *wakings) cost() string {
 	return fmt.Sprintf("%d events, which cost the circuit breaker up to %d of its 100 tokens: %s", total, breakerCost*total, strings.Join(words, ", "))
 }
 
-// watching follows objects until the test ends or the returned function is called.
+// watching follows objects until the test ends or the returned function is called. It lists them and watches from there on: a
+// watch that names no version begins with objects as the cache of the API server has them, which may be older than what the test
+// has already read.
 func watching[T client.Object](t *testing.T, list client.ObjectList, see func(watch.EventType, T), options ...client.ListOption) func() {
 	t.Helper()
 	config, err := ctrl.GetConfig()
@@ -133,7 +137,25 @@ func watching[T client.Object](t *testing.T, list client.ObjectList, see func(wa
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	events, err := w.Watch(ctx, list, options...)
+	begin := func() (watch.Interface, error) {
+		list := list.DeepCopyObject().(client.ObjectList)
+		if err := w.List(ctx, list, options...); err != nil {
+			return nil, err
+		}
+		if err := meta.EachListItem(list, func(o runtime.Object) error {
+			if o, ok := o.(T); ok {
+				see(watch.Added, o)
+			}
+
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
+
+		return w.Watch(ctx, list, append(slices.Clone(options), from)...)
+	}
+	events, err := begin()
 	if err != nil {
 		t.Fatalf("cannot watch %T: %v", list, err)
 	}
@@ -146,12 +168,11 @@ func watching[T client.Object](t *testing.T, list client.ObjectList, see func(wa
 					see(e.Type, o)
 				}
 			}
-			// The API server ends a watch from time to time, for instance when a definition changes. The next one
-			// begins with all existing objects.
+			// The API server ends a watch from time to time, for instance when a definition changes.
 			if ctx.Err() != nil {
 				return
 			}
-			if events, err = w.Watch(ctx, list, options...); err != nil {
+			if events, err = begin(); err != nil {
 				if ctx.Err() == nil {
 					t.Errorf("cannot watch %T any more: %v", list, err)
 				}
