@@ -209,11 +209,22 @@ func (b *Browser) Ran() []string { return b.ran }
 // Screenshot of the page, where CAPSTAN_SCREENSHOTS names a folder.
 func (b *Browser) Screenshot(name string) {
 	b.t.Helper()
+	b.keep(name, chromedp.FullScreenshot(100))
+}
+
+// ScreenshotOf an element of the page, where CAPSTAN_SCREENSHOTS names a folder.
+func (b *Browser) ScreenshotOf(id, name string) {
+	b.t.Helper()
+	b.keep(name, chromedp.Screenshot(by(id)))
+}
+
+func (b *Browser) keep(name string, picture chromedp.Action[[]byte]) {
+	b.t.Helper()
 	dir := os.Getenv("CAPSTAN_SCREENSHOTS")
 	if dir == "" {
 		return
 	}
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	png, err := chromedp.Run(b.ctx, picture)
 	if err != nil {
 		b.t.Fatalf("cannot take a screenshot: %v", err)
 	}
