@@ -172,6 +172,7 @@ func watching[T client.Object](t *testing.T, list client.ObjectList, see func(wa
 			if ctx.Err() != nil {
 				return
 			}
+			t.Logf("the watch of %T ended, and begins again", list)
 			if events, err = begin(); err != nil {
 				if ctx.Err() == nil {
 					t.Errorf("cannot watch %T any more: %v", list, err)
