@@ -115,7 +115,8 @@ func metrics(m *v1alpha1.TrainingMetrics) field.ErrorList {
 	if m == nil || m.Port == nil {
 		return nil
 	}
-	port, why := *m.Port, ""
+	port := *m.Port
+	var why string
 	switch {
 	case port == crew.Port:
 		why = "is where the companions of a run find each other"
