@@ -130,6 +130,7 @@ func texts() map[string]*entry {
 		"Training.spec.config{}":                                                            to("ConfigMap.data.rules.yaml"),
 		"Training.spec.env[].value":                                                         to(inJobVariable),
 		"Training.spec.image":                                                               to("Job.spec.template.spec.containers[].image"),
+		"Training.spec.metrics.path":                                                        to("PodMonitor.spec.podMetricsEndpoints[].path"),
 		"Training.spec.onSuccess.register.model":                                            to("ModelAlias.spec.forProvider.model", "ModelVersion.spec.forProvider.model"),
 		"Training.spec.onSuccess.register.source":                                           to("ModelVersion.spec.forProvider.source"),
 		"Training.spec.pod.volumes[]{any}":                                                  {nowhere: "Volumes are checked as a whole, as for Algorithms: TestOverlayRefused and TestOverlaySettings in function/algorithm."},
@@ -240,6 +241,7 @@ func meanings(t *testing.T) map[string]meaning {
 		"ModelAlias.spec.forProvider.model":                        {harmless: "It is as if the author created the ModelAlias, whose texts test/provider attacks."},
 		"ModelVersion.spec.forProvider.model":                      {harmless: "It is as if the author created the ModelVersion, whose texts test/provider attacks."},
 		"ModelVersion.spec.forProvider.source":                     {harmless: "It is as if the author created the ModelVersion, whose texts test/provider attacks."},
+		"PodMonitor.spec.podMetricsEndpoints[].path":               probe,
 		"Service.metadata.annotations.prometheus.io/path":          probe,
 		"ServiceMonitor.spec.endpoints[].path":                     probe,
 	}

@@ -17,6 +17,7 @@ func Kinds() []schema.GroupVersionKind {
 		{Group: "cert-manager.io", Version: "v1", Kind: "Issuer"},
 		{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "GRPCRoute"},
 		{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"},
+		{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"},
 		{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"},
 		{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"},
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Analysis"},

@@ -229,6 +229,12 @@ type TrainingSpec struct {
 	// +optional
 	OnSuccess *TrainingOnSuccess `json:"onSuccess,omitempty"`
 
+	// Metrics lets Prometheus scrape the pods. With the Prometheus Operator there is a PodMonitor for it. The companion serves the state
+	// of the run: phase, step, speed, loss and others. A change takes effect at once and restarts nothing. Default: no PodMonitor.
+	//
+	// +optional
+	Metrics *TrainingMetrics `json:"metrics,omitempty"`
+
 	// Queue of Kueue that admits the runs, where the cluster has Kueue. A change begins another run. Default: no queue.
 	//
 	// +optional

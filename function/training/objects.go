@@ -32,6 +32,7 @@ func objects(d *compose.Draft, p *pass) error {
 	networkPolicy(d, p)
 	checkpoints(d, p)
 	run(d, p)
+	monitor(d, p)
 	if err := runObjects(d, p); err != nil {
 		return err
 	}
@@ -67,13 +68,16 @@ func serviceAccount(d *compose.Draft, p *pass) {
 }
 
 // networkPolicy lets workers reach each other on every port, because collective communication chooses its ports by itself. The provider and
-// what scrapes metrics reach the port of the state, and nothing else reaches anything. What pods may call stays open.
+// what scrapes metrics reach the port of the state, what scrapes also the program's own metrics, and nothing else reaches anything. What pods may call stays open.
 func networkPolicy(d *compose.Draft, p *pass) {
 	crewmates := applynetworkingv1.NetworkPolicyIngressRule().WithFrom(compose.NewPeer("", p.Pods()))
 	state := intstr.FromString(jobpod.PortState)
 	rules := []*compose.IngressRule{crewmates, compose.Ingress(state, compose.PodsOf([]string{p.Settings.Database.CrossplaneNamespace})...)}
 	if ns := p.Settings.Algorithm.MetricsNamespaces; len(ns) > 0 {
 		rules = append(rules, compose.Ingress(state, compose.PodsOf(ns)...))
+		if m := p.spec.Metrics; m != nil && m.Port != nil {
+			rules = append(rules, compose.Ingress(intstr.FromInt32(*m.Port), compose.PodsOf(ns)...))
+		}
 	}
 	d.Require(names.NetworkPolicy, applynetworkingv1.NetworkPolicy(p.Crew(), p.Namespace).
 		WithLabels(p.Labels()).

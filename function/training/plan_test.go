@@ -73,10 +73,12 @@ func TestTransitions(t *testing.T) {
 			then:    state{v1alpha1.TrainingStarting, []string{"job-2"}, "Unknown/NotFinished", 2},
 		},
 		"EditedWhatReachesNoPod": {
-			reason:  "such an edit restarts nothing",
-			happens: func(w *world) { w.edit("{startWithin: 1h, keepFinishedFor: 1h, retry: {runs: 5}}") },
-			before:  state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
-			then:    state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+			reason: "such an edit restarts nothing",
+			happens: func(w *world) {
+				w.edit("{startWithin: 1h, keepFinishedFor: 1h, retry: {runs: 5}, metrics: {port: 9090}}")
+			},
+			before: state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
+			then:   state{v1alpha1.TrainingRunning, []string{"job-1"}, "Unknown/NotFinished", 1},
 		},
 		"EditedBadly": {
 			reason:  "nothing that runs is touched by a bad edit",

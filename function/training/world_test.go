@@ -32,6 +32,8 @@ type world struct {
 	status map[string]any
 	// settings of the platform.
 	settings inputv1alpha1.Settings
+	// podMonitors says whether the cluster serves the kind.
+	podMonitors compose.Availability
 
 	// plan of the last pass.
 	plan *compose.Plan
@@ -76,7 +78,7 @@ func (w *world) ask() *compose.Plan {
 	r := compose.Request{
 		Now: w.now, Composite: xr, Observed: w.Composed, Settings: w.settings,
 		Kinds: map[schema.GroupVersionKind]compose.Availability{
-			observev1alpha1.RunGroupVersionKind: compose.Available, registryv1alpha1.ModelVersionGroupVersionKind: compose.Available,
+			observev1alpha1.RunGroupVersionKind: compose.Available, PodMonitorGVK: w.podMonitors, registryv1alpha1.ModelVersionGroupVersionKind: compose.Available,
 			registryv1alpha1.ModelAliasGroupVersionKind: compose.Available,
 		},
 	}

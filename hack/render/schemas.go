@@ -32,7 +32,7 @@ func writeSchemas(crds, to string, unserved ...string) (string, error) {
 	// Of others' kinds it counts that they are there.
 	open := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	for kind, group := range map[string]string{
-		"HTTPRoute": "gateway.networking.k8s.io", "GRPCRoute": "gateway.networking.k8s.io", "ResourceClaimTemplate": "resource.k8s.io", "ServiceMonitor": "monitoring.coreos.com", "PrometheusRule": "monitoring.coreos.com",
+		"HTTPRoute": "gateway.networking.k8s.io", "GRPCRoute": "gateway.networking.k8s.io", "ResourceClaimTemplate": "resource.k8s.io", "ServiceMonitor": "monitoring.coreos.com", "PodMonitor": "monitoring.coreos.com", "PrometheusRule": "monitoring.coreos.com",
 		"Certificate": "cert-manager.io", "Issuer": "cert-manager.io",
 	} {
 		if !slices.Contains(unserved, kind) {

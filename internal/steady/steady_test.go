@@ -167,7 +167,7 @@ func TestRefused(t *testing.T) {
 
 // existing are the kinds that are ready by existing. Of every other kind that is composed the table says what ready means.
 var existing = []string{
-	"ConfigMap", "ControllerRevision", "CronJob", "HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "PrometheusRule", "ResourceClaimTemplate",
+	"ConfigMap", "ControllerRevision", "CronJob", "HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "PodMonitor", "PrometheusRule", "ResourceClaimTemplate",
 	"Role", "RoleBinding", "Secret", "Service", "ServiceAccount", "ServiceMonitor", "Ingress", "Run", "FlinkJob", "JobHistory",
 }
 

@@ -93,6 +93,8 @@ var trainingMistakes = []struct {
 	{`watch: {phases: {checkpoint: 25h}}`, []string{"spec.watch.phases.checkpoint: Invalid value: \"25h\": must be a time from 1s to 24h, for instance 10m"}},
 	{`watch: {phases: {finish: 1ms}}`, []string{"spec.watch.phases.finish: Invalid value: \"1ms\": must be a time from 1s to 24h, for instance 10m"}},
 	{`watch: {phases: {setup: x}}`, []string{"spec.watch.phases.setup: Invalid value: \"x\": must be a time from 1s to 24h, for instance 15m"}},
+	{`metrics: {path: /a}`, []string{"spec.metrics.path: Invalid value: path needs port: set the port on which your program serves its metrics, or remove path"}},
+	{`metrics: {port: 1, path: a}`, []string{"spec.metrics.path: Invalid value: \"a\": must be an absolute path of a URL, without a query"}},
 	{`config: {"a b": x}`, []string{"spec.config: Invalid value: names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"}},
 	{`config: {a: x}, volumeMounts: [{name: config, mountPath: a}]`, []string{"spec.volumeMounts[0].mountPath: Invalid value: \"a\": must be an absolute path without ':', other than / and /dev/shm"}},
 	{`env: [{name: A, value: a, valueFrom: {secretKeyRef: {name: a, key: a}}}]`, []string{"spec.env[0]: Invalid value: set either value or valueFrom, not both"}},

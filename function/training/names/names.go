@@ -17,6 +17,7 @@ import (
 // Names of the objects within the composition. Crossplane knows an object by them, so that another name would make another object.
 const (
 	Checkpoints    = "checkpoints"
+	Monitor        = "monitor"
 	NetworkPolicy  = "networkpolicy"
 	Run            = "run"
 	Service        = "service"

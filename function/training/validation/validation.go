@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/allow"
 	"github.com/capstan-dev/capstan/function/check"
@@ -35,6 +36,7 @@ func Spec(s v1alpha1.TrainingSpec, written map[string]any, settings inputv1alpha
 		patterns(s),
 		job.Environment(),
 		schedule(s),
+		metrics(s.Metrics),
 	)
 }
 
@@ -106,6 +108,26 @@ func schedule(s v1alpha1.TrainingSpec) field.ErrorList {
 	default:
 		return nil
 	}
+}
+
+// metrics must not be on a port of the companion or of the ranks, which a policy would open for what scrapes.
+func metrics(m *v1alpha1.TrainingMetrics) field.ErrorList {
+	if m == nil || m.Port == nil {
+		return nil
+	}
+	port := *m.Port
+	var why string
+	switch {
+	case port == crew.Port:
+		why = "is where the companions of a run find each other"
+	case port == crew.StatePort:
+		why = "has the state of the run, which is scraped anyway"
+	case port >= crew.MasterPort && port < crew.MasterPort+crew.MasterPorts:
+		why = "is where rank 0 listens for the other ranks"
+	default:
+		return nil
+	}
+	return field.ErrorList{field.Invalid(spec.Child("metrics", "port"), port, why+": serve your metrics on another port, or remove it")}
 }
 
 // Allowed returns what a spec with its defaults asks for and the platform does not allow in the namespace.
