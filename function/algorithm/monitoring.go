@@ -72,7 +72,11 @@ func (f *facts) load() v1alpha1.ScalingStatus {
 	return measure.Load(&f.spec, f.learned, f.observes)
 }
 
-// monitor lets Prometheus scrape the pods, and labels what it finds there with Algorithm and slot.
+// seriesOtherNamespaces are labels for the namespace in series of the provider. Alerts believe them.
+const seriesOtherNamespaces = "(algorithm|pipeline|training)_namespace"
+
+// monitor lets Prometheus scrape the pods, and labels what it finds there with Algorithm and slot. What a tenant's pod serves cannot raise
+// alerts in the name of another namespace.
 func monitor(d *compose.Draft, p *pass) {
 	if !p.measures() || !p.available(ServiceMonitorGVK, names.Monitor) {
 		return
@@ -100,6 +104,7 @@ func monitor(d *compose.Draft, p *pass) {
 					label("capstan_dev_algorithm", measure.SeriesAlgorithm),
 					label("capstan_dev_slot", measure.SeriesSlot),
 				},
+				MetricRelabelConfigs: []monitoringv1.RelabelConfig{{Regex: seriesOtherNamespaces, Action: "labeldrop"}},
 			}},
 		}))
 }
