@@ -110,7 +110,10 @@ func TestTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	usual := func(more ...string) *v1alpha1.Training {
-		return training(ns, "fraud", 4, append([]string{"--steps=1200", "--step=100ms", "--every=20"}, more...)...)
+		tr := training(ns, "fraud", 4, append([]string{"--steps=1200", "--step=100ms", "--every=20"}, more...)...)
+		tr.Spec.Metrics = &v1alpha1.TrainingMetrics{}
+
+		return tr
 	}
 	if err := apply(t.Context(), usual("--fault=kill:1:30:0", "--fault=nan:0:60:1", "--fault=hang:3:90:2")); err != nil {
 		t.Fatal(err)
@@ -137,6 +140,12 @@ func TestTraining(t *testing.T) {
 		}
 		within(t, 2*timeout, "the crew goes on with another pod "+index, ranksRun(ns, "fraud", 1, attempt+1))
 	}
+
+	within(t, 2*timeout, "Prometheus sees the steps of the run", func(ctx context.Context) error {
+		_, err := promQL(ctx, fmt.Sprintf("max(capstan_training_step{namespace=%q,training=%q,run=%q}) > 0", ns, "fraud", "1"))
+
+		return err
+	})
 
 	if err := apply(t.Context(), usual("--keep=4")); err != nil {
 		t.Fatal(err)
