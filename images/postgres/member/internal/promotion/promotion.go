@@ -5,7 +5,8 @@
 //
 // With the quorum commit of Patroni, a commit needs one of several standbys. A former leader that was frozen thaws with commits under way,
 // and Patroni stops it only a moment later. Until then a standby that still follows it acknowledges them, beside the member that is
-// promoted: they would be lost. So the member that has the lock waits until those standbys follow it, and none has more than it has.
+// promoted: they would be lost. So the member that has the lock waits until those standbys follow it or the former leader has stopped, and
+// none of them has more than it has.
 package promotion
 
 import (
@@ -60,24 +61,24 @@ func (g *Guard) Wait(ctx context.Context) error {
 	stopped := make(chan struct{})
 	go g.followFormer(ctx, addresses[s.Leader], stopped)
 	last := errors.New("they were not asked yet")
+	ended := false
 	for {
 		select {
 		case <-stopped:
-			g.Log.Info("the former leader has stopped: promoting", "leader", s.Leader, "took", time.Since(begun).Round(time.Millisecond).String())
-			return nil
+			ended = true
 		default:
 		}
-		var with []string
-		if with, err = g.following(ctx, s.Voters, addresses); err == nil && len(with) >= need {
-			g.Log.Info("standbys have left the former leader: promoting", "leader", s.Leader, "standbys", with, "took", time.Since(begun).Round(time.Millisecond).String())
+		with, asked := g.behind(ctx, s.Voters, addresses, ended)
+		if len(with) >= need {
+			g.Log.Info("no standby can have more: promoting", "leader", s.Leader, "stopped", ended, "standbys", with, "took", time.Since(begun).Round(time.Millisecond).String())
 			return nil
 		}
 		var ahead *aheadError
 		switch {
-		case errors.As(err, &ahead):
-			return err
-		case ctx.Err() == nil && err != nil:
-			last = err
+		case errors.As(asked, &ahead):
+			return asked
+		case ctx.Err() == nil && asked != nil:
+			last = asked
 		case ctx.Err() == nil:
 			last = fmt.Errorf("%d of %s follow this member, and %d have to", len(with), strings.Join(s.Voters, ", "), need)
 		default:
@@ -128,8 +129,9 @@ func (e *aheadError) Error() string {
 	return fmt.Sprintf("%s has received %d, and this member %d: what the former leader acknowledged last may be there only", e.pod, e.has, e.here)
 }
 
-// following are the voters that stream from this member, and have no more than it has.
-func (g *Guard) following(ctx context.Context, voters []string, addresses map[string]string) ([]string, error) {
+// behind are the voters that have no more than this member has, and receive no more from the former leader: they stream from this member, or
+// the former leader has stopped. A voter that does not answer is not one of them, and the error is about it.
+func (g *Guard) behind(ctx context.Context, voters []string, addresses map[string]string, stopped bool) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	conn, err := managed.Connect(ctx, pgmember.FolderSocket, pgmember.PortPostgres, "postgres")
@@ -142,14 +144,16 @@ func (g *Guard) following(ctx context.Context, voters []string, addresses map[st
 		return nil, fmt.Errorf("cannot find out which standbys follow this member: %w", err)
 	}
 	var with []string
+	var silent error
 	for _, pod := range voters {
-		if pod == g.Pod || !slices.Contains(streaming, pod) {
+		if pod == g.Pod || !stopped && !slices.Contains(streaming, pod) {
 			continue
 		}
 		// A standby has one connection for what it receives. What it received before is in no view here: it says so itself.
 		has, err := patroni.At(addresses[pod]).Received(ctx)
 		if err != nil {
-			return nil, err
+			silent = err
+			continue
 		}
 		// This member may still receive more from the former leader, which it has when it is promoted.
 		var here int64
@@ -162,7 +166,7 @@ func (g *Guard) following(ctx context.Context, voters []string, addresses map[st
 		}
 		with = append(with, pod)
 	}
-	return with, nil
+	return with, silent
 }
 
 // followFormer asks the Patroni of the former leader until it says that its server takes no writes. It closes the channel then.
