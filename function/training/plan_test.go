@@ -391,6 +391,23 @@ func TestUnheard(t *testing.T) {
 	}
 }
 
+// TestLastFault has a crew end before it has said why. What it said of its last fault is the best that is known.
+func TestLastFault(t *testing.T) {
+	w := begun(t, usualSpec)
+	w.kubernetes(gaveUp)
+	w.report(`{phase: Recovering, attempt: 2, lastFault: {class: User, attempt: 2, index: 0, at: "2026-11-20T12:00:00Z", message: "rank 0 ended with exit code 80: train: unknown flag"}}`)
+	w.settle()
+	w.now = w.now.Add(time.Minute)
+	w.settle()
+	want := "False/ProgramFailed"
+	if got := w.condition(v1alpha1.TypeSucceeded); got != want {
+		t.Fatalf("want Succeeded %s, got %s", want, got)
+	}
+	if got := fmt.Sprint(w.plan.Conditions); !strings.Contains(got, "exit code 80: train: unknown flag. Correct the spec") {
+		t.Errorf("the message should have the last fault, got %s", got)
+	}
+}
+
 // TestSilent shows that nothing is said to be well while the coordinator does not answer.
 func TestSilent(t *testing.T) {
 	w := begun(t, usualSpec)

@@ -112,7 +112,7 @@ func (d *decision) failed(j Job) {
 	case j.Reason != reasonPolicy:
 		d.lose("Kubernetes ended the Job: " + strings.TrimSuffix(cmp.Or(j.Message, j.Reason), "."))
 	case spoken || d.l.Ended != nil && !d.f.Now.Before(d.l.Ended.Add(lastWords)):
-		d.finish(Failed, reasonProgram, cmp.Or(words, wordless))
+		d.finish(Failed, reasonProgram, cmp.Or(words, d.f.lastFault(), wordless))
 	case d.l.Ended == nil:
 		// What the coordinator says about it is on its way.
 		d.l.Ended = new(d.f.Now)
@@ -128,11 +128,15 @@ func (f Facts) words() (string, bool) {
 	if r == nil || r.Phase != phaseFailed {
 		return "", false
 	}
-	message := r.Message
-	if message == "" && r.LastFault != nil {
-		message = r.LastFault.Message
+	return cmp.Or(r.Message, f.lastFault()), true
+}
+
+// lastFault of the crew, which may have ended before it could report that it stopped for it.
+func (f Facts) lastFault() string {
+	if f.Report == nil || f.Report.LastFault == nil {
+		return ""
 	}
-	return message, true
+	return f.Report.LastFault.Message
 }
 
 // act on what the spec asks for.
