@@ -28,15 +28,7 @@ func TestThawedLeader(t *testing.T) {
 		c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") && c.synchronous() })
 		before := c.leader()
 		ctx, cancel := context.WithCancel(t.Context())
-		w := &patient{next: round * 1_000_000}
-		for range 8 {
-			conn, err := c.connect(ctx, before, "shop")
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.all.Go(func() { w.run(ctx, conn) })
-		}
-		c.eventually("rows are written", 10*time.Second, func() bool { return w.count() > 100 })
+		w := c.patients(ctx, before, round*1_000_000)
 		r := c.running(before)
 		r.Signal(syscall.SIGSTOP, nil)
 		holder := c.identify(before).Pod
@@ -80,15 +72,7 @@ func TestStandbyAhead(t *testing.T) {
 		c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") && c.synchronous() })
 		before := c.leader()
 		ctx, cancel := context.WithCancel(t.Context())
-		w := &patient{next: round * 1_000_000}
-		for range 8 {
-			conn, err := c.connect(ctx, before, "shop")
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.all.Go(func() { w.run(ctx, conn) })
-		}
-		c.eventually("rows are written", 10*time.Second, func() bool { return w.count() > 100 })
+		w := c.patients(ctx, before, round*1_000_000)
 		former, was := c.running(before), c.identify(before).Pod
 		former.Signal(syscall.SIGSTOP, nil)
 		next, other := "", ""
@@ -209,6 +193,21 @@ type patient struct {
 	mu    sync.Mutex
 	next  int
 	acked []int
+}
+
+// patients of a member, eight of them, once they have written rows with numbers from the first on.
+func (c *cluster) patients(ctx context.Context, letter string, first int) *patient {
+	c.t.Helper()
+	w := &patient{next: first}
+	for range 8 {
+		conn, err := c.connect(ctx, letter, "shop")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		w.all.Go(func() { w.run(ctx, conn) })
+	}
+	c.eventually("rows are written", 10*time.Second, func() bool { return w.count() > 100 })
+	return w
 }
 
 func (p *patient) run(ctx context.Context, conn *pgx.Conn) {
