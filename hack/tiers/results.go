@@ -68,7 +68,9 @@ func (r *results) read(line string) {
 	}
 	texts := r.said[r.turn]
 	switch {
-	case said.MatchString(line) && !reached.MatchString(line):
+	case reached.MatchString(line):
+		r.lines = 0
+	case said.MatchString(line):
 		texts = append(texts, strings.TrimSpace(line))
 		r.said[r.turn], r.lines = texts[max(0, len(texts)-lastSaid):], 1
 	case r.lines > 0 && r.lines < mostLines && strings.HasPrefix(line, continued):

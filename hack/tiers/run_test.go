@@ -312,7 +312,7 @@ func TestResults(t *testing.T) {
 	if diff := cmp.Diff(want, r.byTest); diff != "" {
 		t.Errorf("only tests count, not their parts (-want +got):\n%s", diff)
 	}
-	for _, line := range []string{"=== RUN   TestC", "    c_test.go:1: it is there: after 1.5s", "    c_test.go:2: 3 of 4 were lost:", "        the last one", "=== NAME  TestA", "    a_test.go:9: other"} {
+	for _, line := range []string{"=== RUN   TestC", "    c_test.go:1: it is there: after 1.5s", "    c_test.go:2: 3 of 4 were lost:", "        the last one", "        c_test.go:3: another is there: after 2s", "        and its second line", "=== NAME  TestA", "    a_test.go:9: other"} {
 		r.read(line)
 	}
 	if diff := cmp.Diff([]string{"c_test.go:2: 3 of 4 were lost:\n        the last one"}, r.said["TestC"]); diff != "" {

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,7 +69,8 @@ func TestStandbyAhead(t *testing.T) {
 		return strings.Contains(title, ": walreceiver ") || strings.Contains(title, ": startup ")
 	}
 	tried := false
-	for round := range rounds(3) {
+	// In some rounds both standbys receive the same before the one is held.
+	for round, n := 0, rounds(3); round < n || !tried && round < n+5; round++ {
 		c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") && c.synchronous() })
 		before := c.leader()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -148,13 +150,8 @@ func TestStandbyAhead(t *testing.T) {
 // received is how much of the log a standby has received.
 func (c *cluster) received(letter string) int64 {
 	c.t.Helper()
-	conn, err := c.connect(c.t.Context(), letter, "postgres")
+	at, err := strconv.ParseInt(c.query(letter, "select coalesce(pg_last_wal_receive_lsn() - '0/0'::pg_lsn, 0)::text"), 10, 64)
 	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	var at int64
-	if err := conn.QueryRow(c.t.Context(), "select coalesce(pg_last_wal_receive_lsn() - '0/0'::pg_lsn, 0)").Scan(&at); err != nil {
 		c.t.Fatal(err)
 	}
 	return at
