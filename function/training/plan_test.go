@@ -408,6 +408,33 @@ func TestLastFault(t *testing.T) {
 	}
 }
 
+// TestLateWords has the provider look at a run only after the Training has failed, as when it starts again meanwhile. What it finds then
+// replaces the message that had to do without it, once.
+func TestLateWords(t *testing.T) {
+	w := begun(t, usualSpec)
+	w.kubernetes(gaveUp)
+	w.report("{}")
+	w.settle()
+	w.now = w.now.Add(time.Minute)
+	w.settle()
+	if got := fmt.Sprint(w.plan.Conditions); !strings.Contains(got, "its reason is not known") {
+		t.Fatalf("the provider is not there, so that no reason is known: %s", got)
+	}
+	for _, tc := range []struct{ reason, report, want string }{
+		{"the provider says what it found", `{phase: Failed, attempt: 2, message: "attempt 3 without progress: unknown flag"}`, "attempt 3 without progress: unknown flag. Correct the spec"},
+		{"a forged report of an ended run changes nothing that is known", `{phase: Failed, attempt: 2, message: "all is well"}`, "attempt 3 without progress: unknown flag. Correct the spec"},
+	} {
+		w.report(tc.report)
+		w.settle()
+		if got := fmt.Sprint(w.plan.Conditions); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: want %q, got %s", tc.reason, tc.want, got)
+		}
+		if got := fmt.Sprint(w.status["history"]); !strings.Contains(got, "attempt 3 without progress: unknown flag") {
+			t.Errorf("%s: the history should say the same, got %s", tc.reason, got)
+		}
+	}
+}
+
 // TestSilent shows that nothing is said to be well while the coordinator does not answer.
 func TestSilent(t *testing.T) {
 	w := begun(t, usualSpec)

@@ -46,6 +46,7 @@ func Decide(f Facts) Decision {
 	if d.l.State == Active {
 		d.observe()
 	}
+	d.amend()
 	if f.Accepted {
 		d.act()
 	}
@@ -119,6 +120,19 @@ func (d *decision) failed(j Job) {
 		d.due(d.f.Now.Add(lastWords))
 	default:
 		d.due(d.l.Ended.Add(lastWords))
+	}
+}
+
+// amend the message of a failed Training with what is reported only now: the provider may have been stopped when the run ended.
+func (d *decision) amend() {
+	words, _ := d.f.words()
+	words = cmp.Or(words, d.f.lastFault())
+	if d.l.State != Failed || d.l.Message != wordless || words == "" {
+		return
+	}
+	d.l.Message = cut(words, maxMessage)
+	if h := d.l.History; len(h) > 0 && h[0].Run == d.l.Run {
+		h[0].Message = cut(words, maxRemark)
 	}
 }
 
