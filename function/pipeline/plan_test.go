@@ -147,9 +147,10 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestLastWords: the reason of a failure comes after the Job has failed, or never.
+// TestLastWords: the reason of a failure comes after the Job has failed, much later, or never. A rule about memory counts also then.
 func TestLastWords(t *testing.T) {
 	w := newWorld(t, byIDSpec)
+	w.edit(raising)
 	w.settle()
 	w.kubernetes("daily-run-a", gaveUp)
 	w.settle()
@@ -160,6 +161,14 @@ func TestLastWords(t *testing.T) {
 	w.settle()
 	if w.condition(v1alpha1.TypeSucceeded) != "False/ProgramFailed" || !strings.Contains(w.message(v1alpha1.TypeSucceeded), "read the logs") {
 		t.Errorf("%s: %s", w.condition(v1alpha1.TypeSucceeded), w.message(v1alpha1.TypeSucceeded))
+	}
+	w.report("daily-run-a", failedMemory)
+	w.settle()
+	if got := fmt.Sprint(w.status["runs"]); !strings.Contains(got, "was killed for its memory") {
+		t.Errorf("the provider was stopped, and says now what it found: %s", got)
+	}
+	if !slices.Contains(w.jobs(), "daily-run-a-m1") {
+		t.Errorf("the run should begin again with more memory, got %v", w.jobs())
 	}
 }
 

@@ -47,6 +47,7 @@ func Decide(f Facts) Decision {
 	for i := range d.l.Runs {
 		d.observe(&d.l.Runs[i])
 	}
+	d.amend()
 	d.scheduled()
 	if f.Accepted {
 		d.again()
@@ -130,7 +131,7 @@ func (d *decision) failed(r *Run, reason, message string) {
 		if reason != reasonPolicy {
 			message = "Kubernetes ended the Job: " + strings.TrimSuffix(cmp.Or(message, reason), ".")
 		} else {
-			message = wordless
+			message = cmp.Or(r.Message, wordless)
 		}
 		d.end(r, Failed, string(v1alpha1.ReasonProgramFailed), message)
 	}
@@ -159,6 +160,23 @@ func (d *decision) end(r *Run, s State, reason, message string) {
 		r.Message = shortened(message, maxMessage)
 	}
 	if s == Failed {
+		d.ended = append(d.ended, *r)
+	}
+}
+
+// amend the newest run that has ended, when the provider says only now why it failed: it may have been stopped meanwhile. The run begins
+// again where a rule says so, unless that is long ago.
+func (d *decision) amend() {
+	if len(d.l.History) == 0 || d.l.History[0].Message != wordless {
+		return
+	}
+	r := &d.l.History[0]
+	o := d.f.reported(r.Job)
+	if o == nil || o.Failure == nil {
+		return
+	}
+	d.take(r, *o)
+	if len(d.l.Runs) == 0 && d.f.Now.Sub(*r.Ended) < fresh {
 		d.ended = append(d.ended, *r)
 	}
 }
@@ -275,9 +293,11 @@ func Quantity(bytes int64) string { return resource.NewQuantity(bytes, resource.
 
 // remark on a run.
 func (d *decision) remark(job, words string) {
-	for i := range d.l.Runs {
-		if d.l.Runs[i].Job == job {
-			d.l.Runs[i].Message = shortened(d.l.Runs[i].Message, maxMessage-len(words)-2) + ", " + words
+	for _, all := range [][]Run{d.l.Runs, d.l.History} {
+		for i := range all {
+			if all[i].Job == job {
+				all[i].Message = shortened(all[i].Message, maxMessage-len(words)-2) + ", " + words
+			}
 		}
 	}
 }
