@@ -25,6 +25,8 @@ type event struct {
 	ObjectRef struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
 	} `json:"objectRef"`
 	At time.Time `json:"stageTimestamp"`
 }
@@ -101,15 +103,23 @@ type counter struct {
 	log  *bufio.Reader
 	part []byte
 	sum  counts
-	last time.Time
+
+	// composites are the resources of composite resources, and passes when core wrote each of them last.
+	composites []string
+	passes     map[string]time.Time
+	news       time.Time
 }
 
-func newCounter(path string) (*counter, error) {
+// compares is how long after its last pass Crossplane compares a composite resource again, less some minutes: it adds a little to half an hour,
+// and takes it from another.
+const compares = 25 * time.Minute
+
+func newCounter(path string, composites ...string) (*counter, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the audit log: %w", err)
 	}
-	return &counter{file: f, log: bufio.NewReaderSize(f, 1<<20), sum: counts{}}, nil
+	return &counter{file: f, log: bufio.NewReaderSize(f, 1<<20), sum: counts{}, composites: composites, passes: map[string]time.Time{}}, nil
 }
 
 // read what was written since the last time.
@@ -140,9 +150,31 @@ func (c *counter) add(e event) {
 		return
 	}
 	c.sum[r]++
-	if r.byCapstan() && r.writes() && e.At.After(c.last) {
-		c.last = e.At
+	if r.byCapstan() && r.writes() && c.isNews(r, e) && e.At.After(c.news) {
+		c.news = e.At
 	}
+}
+
+// isNews reports whether a write belongs to a pass that something has caused. Thousands of composite resources that Crossplane compares again
+// every half hour are never without a write.
+func (c *counter) isNews(r request, e event) bool {
+	if r.by != core {
+		return true
+	}
+	if !slices.Contains(c.composites, r.resource) {
+		return len(c.passes) == 0 // In the pass of which composite resource, the log does not say.
+	}
+	of := r.resource + "/" + key(e.ObjectRef.Namespace, e.ObjectRef.Name)
+	before, passed := c.passes[of]
+	c.passes[of] = e.At
+	return !passed || e.At.Sub(before) < compares
+}
+
+// forget when core wrote what: it looks at everything once more after its start, and that is news.
+func (c *counter) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.passes)
 }
 
 // take the counts since the last time.
@@ -154,9 +186,9 @@ func (c *counter) take() counts {
 	return sum
 }
 
-// lastWrite of Crossplane or the provider.
-func (c *counter) lastWrite() time.Time {
+// lastNews is when Crossplane or the provider wrote last because something had changed.
+func (c *counter) lastNews() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.last
+	return c.news
 }

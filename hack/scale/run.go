@@ -26,7 +26,7 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
-// still is how long nothing may have been written before all is quiet. One more pass follows half a minute after the last change.
+// still is how long nothing may have been written because of a change before all is quiet. One more pass follows half a minute after the last change.
 const still = 40 * time.Second
 
 // A run measures one phase after the other.
@@ -67,7 +67,13 @@ func newRun(ctx context.Context, c runCmd, b cluster.Bare, p *progress.Printer) 
 			return nil, err
 		}
 	}
-	counted, err := newCounter(filepath.Join(b.Dir, controlplane.AuditLog))
+	var composites []string
+	for _, f := range fleets {
+		if f.composition != "" {
+			composites = append(composites, f.at.Resource)
+		}
+	}
+	counted, err := newCounter(filepath.Join(b.Dir, controlplane.AuditLog), composites...)
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +198,7 @@ func (r *run) steps() []step {
 		step{
 			name: "core, function and provider restarted, until quiet", ends: []string{core, function, provider},
 			do: func(ctx context.Context, _ *durations) (time.Time, error) {
+				r.counter.forget()
 				if err := restart(r.dir, core, function, provider); err != nil {
 					return time.Time{}, err
 				}
@@ -303,14 +310,14 @@ func (r *run) waited(ctx context.Context, f fleet, d *durations) (time.Time, err
 	})
 }
 
-// quiet waits until Crossplane and the provider have written nothing for a while, and returns when that began.
+// quiet waits until Crossplane and the provider have had no news for a while, and returns when that began.
 func (r *run) quiet(ctx context.Context) (time.Time, error) {
 	begin := time.Now()
-	err := r.until(ctx, "nothing is written", func() (bool, string) {
-		since := time.Since(r.counter.lastWrite())
-		return since > still && time.Since(begin) > still, fmt.Sprintf("the last write is %s ago", since.Round(time.Second))
+	err := r.until(ctx, "all is quiet", func() (bool, string) {
+		since := time.Since(r.counter.lastNews())
+		return since > still && time.Since(begin) > still, fmt.Sprintf("the last news is %s ago", since.Round(time.Second))
 	})
-	return r.counter.lastWrite(), err
+	return r.counter.lastNews(), err
 }
 
 // restart components as a new version does: they get a signal to end, and start again.

@@ -81,8 +81,8 @@ func TestCounter(t *testing.T) {
 	if err := c.read(); err != nil {
 		t.Fatal(err)
 	}
-	if want := time.Date(2026, 1, 1, 0, 0, 3, 0, time.UTC); !c.lastWrite().Equal(want) {
-		t.Errorf("the last write of Crossplane or the provider is that of the Analysis, got %s", c.lastWrite())
+	if want := time.Date(2026, 1, 1, 0, 0, 3, 0, time.UTC); !c.lastNews().Equal(want) {
+		t.Errorf("the last write of Crossplane or the provider is that of the Analysis, got %s", c.lastNews())
 	}
 	got := c.take()
 	want := counts{
@@ -187,6 +187,39 @@ func TestNames(t *testing.T) {
 	want := []name{{"tenant-000", "reco-00"}, {"tenant-000", "reco-01"}, {"tenant-001", "reco-00"}}
 	if diff := cmp.Diff(want, names("tenant", "reco", 3, 2), cmp.AllowUnexported(name{})); diff != "" {
 		t.Errorf("names: -want, +got:\n%s", diff)
+	}
+}
+
+// TestNews has passes that nothing but Crossplane's clock has caused.
+func TestNews(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := &counter{sum: counts{}, composites: []string{"algorithms"}, passes: map[string]time.Time{}}
+	for _, tc := range []struct {
+		reason          string
+		by, of, name    string
+		after, wantNews time.Duration
+	}{
+		{"the first pass", userCore, "algorithms", "a", time.Second, time.Second},
+		{"an object of a pass, of which one is not known", userCore, "services", "a", 2 * time.Second, time.Second},
+		{"the first pass of another", userCore, "algorithms", "b", 3 * time.Second, 3 * time.Second},
+		{"a pass because something has changed", userCore, "algorithms", "a", time.Minute, time.Minute},
+		{"Crossplane compares again", userCore, "algorithms", "b", 29 * time.Minute, time.Minute},
+		{"Crossplane compares again", userCore, "algorithms", "a", 30 * time.Minute, time.Minute},
+		{"that has changed something", userCore, "algorithms", "a", 31 * time.Minute, 31 * time.Minute},
+		{"the provider writes news only", userProvider, "analyses", "a", 32 * time.Minute, 32 * time.Minute},
+	} {
+		e := event{Verb: "patch", At: begin.Add(tc.after)}
+		e.User.Username, e.ObjectRef.Resource, e.ObjectRef.Name = tc.by, tc.of, tc.name
+		c.add(e)
+		if got := c.lastNews().Sub(begin); got != tc.wantNews {
+			t.Errorf("%s, after %s: want the last news after %s, got %s", tc.reason, tc.after, tc.wantNews, got)
+		}
+	}
+	c.forget()
+	e := event{Verb: "patch", At: begin.Add(time.Hour)}
+	e.User.Username, e.ObjectRef.Resource, e.ObjectRef.Name = userCore, "algorithms", "b"
+	if c.add(e); !c.lastNews().Equal(e.At) {
+		t.Error("after a start of core every pass is news")
 	}
 }
 
