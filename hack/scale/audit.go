@@ -162,7 +162,7 @@ func (c *counter) isNews(r request, e event) bool {
 		return true
 	}
 	if !slices.Contains(c.composites, r.resource) {
-		return len(c.passes) == 0 // In the pass of which composite resource, the log does not say.
+		return len(c.passes) == 0 // The log does not say whose pass it belongs to.
 	}
 	of := r.resource + "/" + key(e.ObjectRef.Namespace, e.ObjectRef.Name)
 	before, passed := c.passes[of]

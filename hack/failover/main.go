@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command failover hits the leader of a PostgreSQL that Capstan or CloudNativePG runs with faults, while clients on all nodes write, and
+// reports how long each fault stopped their writes and how many acknowledged rows were lost (docs/comparison-cloudnative-pg.md).
+//
+//	hack/capstan-cluster exec -- hack/failover/compare VERSION
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/capstan-dev/capstan/hack/internal/controlplane"
+	"github.com/capstan-dev/capstan/hack/internal/image"
+	"github.com/capstan-dev/capstan/hack/internal/progress"
+)
+
+type cli struct {
+	Run   runCmd   `cmd:"" help:"Run the faults with one tool, and print one line of JSON for each and a table at the end."`
+	Image imageCmd `cmd:"" help:"Push the image of CloudNativePG's operator to the registry of the cluster, and print its name."`
+}
+
+type runCmd struct {
+	Tool    string        `arg:""           enum:"capstan,cloudnative-pg" help:"What runs PostgreSQL: capstan or cloudnative-pg."`
+	Version string        `required:""      help:"Version of Capstan's images, which both run: as make packages made them."`
+	Cluster string        `required:""      help:"The command hack/capstan-cluster."`
+	Rounds  int           `default:"3"      help:"How often each fault strikes."`
+	Lasting time.Duration `default:"90s"    help:"How long a node is down, and how long nothing runs that manages PostgreSQL."`
+	Timeout time.Duration `default:"10m"    help:"The longest until all members follow again."`
+}
+
+type imageCmd struct {
+	Program string `arg:"" help:"The operator, compiled."`
+	Tag     string `arg:"" help:"Tag of the image."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	command := kong.Parse(&cli{}, kong.Name("failover"), kong.Description("Compares failover of Capstan and CloudNativePG."),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(progress.New(os.Stderr)))
+	if err := command.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "failover:", err)
+		os.Exit(1)
+	}
+}
+
+// Run pushes the image. The operator finds programs for pods by the name of their platform.
+func (c imageCmd) Run(ctx context.Context) error {
+	const platform = "amd64"
+	registry := &image.Registry{Host: controlplane.RegistryName}
+	ref, err := registry.Ensure(ctx, "cloudnative-pg", c.Tag, image.Spec{
+		Platform: "linux/" + platform, Entrypoint: []string{"/manager"}, User: "65532",
+		Files: []image.File{
+			{Path: "/operator/manager_" + platform, Mode: 0o755, Source: c.Program},
+			{Path: "/manager", Link: "operator/manager_" + platform},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println(ref)
+	return nil
+}
+
+// Run all faults. What was measured before a failure is printed, too.
+func (c runCmd) Run(ctx context.Context, p *progress.Printer) error {
+	r := &run{kubectl: kubectl{namespace: "failover-" + c.Tool}, tool: tools()[c.Tool], command: c, progress: p}
+	defer r.remove()
+	if err := r.create(ctx); err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	var all []result
+	for round := range c.Rounds {
+		for _, f := range r.faults() {
+			got, err := r.befall(ctx, f)
+			if err != nil {
+				return fmt.Errorf("cannot measure %q in round %d: %w", f.name, round+1, err)
+			}
+			got.Round = round + 1
+			all = append(all, got)
+			if err := out.Encode(got); err != nil {
+				return fmt.Errorf("cannot print a result: %w", err)
+			}
+		}
+	}
+	rows, err := r.account(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Print(table(c.Tool, all, rows))
+	return nil
+}
