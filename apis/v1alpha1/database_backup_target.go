@@ -11,8 +11,8 @@ import (
 // +kubebuilder:validation:ExactlyOneOf=connectionSecretRef;volume
 type DatabaseBackupTarget struct {
 	// ConnectionSecretRef names the connection Secret of a Bucket of this namespace, or another Secret with its keys:
-	// endpoint, region, bucket, accessKeyId, secretAccessKey and, for a private authority, ca.crt. Several Databases
-	// can share a bucket.
+	// endpoint, region, bucket, accessKeyId, secretAccessKey and, for a private authority, ca.crt. With workloadIdentity it
+	// needs no keys. Several Databases can share a bucket.
 	//
 	// +optional
 	ConnectionSecretRef *LocalReference `json:"connectionSecretRef,omitempty"`

@@ -231,6 +231,14 @@ type DatabaseSpec struct {
 	// +capstan:form:title="Backups",order=60
 	Backup *DatabaseBackup `json:"backup,omitempty"`
 
+	// WorkloadIdentity lets members and Jobs of backups open buckets as a role of the cloud, and not with keys in a Secret: with
+	// PostgreSQL only. It counts for every bucket whose connection Secret has no keys, in backup and in from. A change restarts
+	// the members one by one. Default: the keys of the connection Secret.
+	//
+	// +optional
+	// +capstan:form:hidden
+	WorkloadIdentity *DatabaseWorkloadIdentity `json:"workloadIdentity,omitempty"`
+
 	// From is the initial data of a new Database: the backups of another one, up to the latest or an earlier moment, a
 	// running server, or a dump in a bucket. It is used once, when the first member is created, and cannot change.
 	// Default: the Database starts empty.

@@ -19,6 +19,7 @@ func TestBeyondThePlatform(t *testing.T) {
 	bounded := inputv1alpha1.AllowedToDatabases{
 		Hostnames: []inputv1alpha1.Allowed{{Name: "*.{namespace}.db.example.org"}},
 		Issuers:   []inputv1alpha1.Allowed{{Name: "Issuer/*"}},
+		Roles:     []inputv1alpha1.Allowed{{Name: "arn:aws:iam::123456789012:role/{namespace}/*"}},
 
 		PriorityClasses: []inputv1alpha1.Allowed{{Name: "databases"}},
 		Tolerations:     []inputv1alpha1.Allowed{{Name: "dedicated=databases"}},
@@ -40,6 +41,10 @@ func TestBeyondThePlatform(t *testing.T) {
 		"Toleration": {
 			"Nodes for others stay theirs.", start + `, pod: {tolerations: [{operator: Exists}]}}`,
 			[]string{"spec.pod.tolerations[0]", `"*"`, "dedicated=databases", "database.allowed.tolerations"},
+		},
+		"Role": {
+			"Backups of others are for their role.", start + `, workloadIdentity: {roleArn: "arn:aws:iam::123456789012:role/billing/backups"}}`,
+			[]string{"spec.workloadIdentity.roleArn", `"arn:aws:iam::123456789012:role/billing/backups"`, "arn:aws:iam::123456789012:role/shop/*", "database.allowed.roles"},
 		},
 		"Issuer": {
 			"An issuer of the platform is not for everybody.", start + `, tls: {issuerRef: {kind: ClusterIssuer, name: vault}}}`,

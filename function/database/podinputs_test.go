@@ -14,7 +14,7 @@ var (
 	podInputs = []string{
 		"availability.spread", "backup.enabled", "backup.encryption", "backup.to", "config{}", "databases[].name", "engine", "extensions[]",
 		"from", "imagePullSecrets[].name", "logs.format", "monitoring", "plan", "pod", "podMetadata", "resources",
-		"tls.issuerRef", "version", "walStorage",
+		"tls.issuerRef", "version", "walStorage", "workloadIdentity",
 	}
 	// managed fields reach no pod, or a running one without a restart.
 	managed = []string{

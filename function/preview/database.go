@@ -18,6 +18,7 @@ import (
 // field in one list.
 var databaseFields = []string{
 	"engine", "version", "plan", "resources", "pod", "podMetadata", "databases", "config", "extensions", "network", "tls", "pooler", "logs", "imagePullSecrets",
+	"workloadIdentity",
 }
 
 // defaultConsumer is the consumer of a Database whose spec names none, and of a copy that no Algorithm uses.

@@ -71,6 +71,15 @@ type AllowedToDatabases struct {
 	// +optional
 	Issuers []Allowed `json:"issuers,omitempty"`
 
+	// Roles that spec.workloadIdentity.roleArn can be. A name that ends in /* allows every role below that path. Default: every
+	// role, so that only the trust policies of the roles decide which ServiceAccount gets which.
+	//
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=atomic
+	// +kubebuilder:example={{"name": "arn:aws:iam::123456789012:role/{namespace}/*"}}
+	// +optional
+	Roles []Allowed `json:"roles,omitempty"`
+
 	// PriorityClasses that spec.pod.priorityClassName can be. Default: every class.
 	//
 	// +kubebuilder:validation:MaxItems=256

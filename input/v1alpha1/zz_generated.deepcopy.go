@@ -211,6 +211,13 @@ func (in *AllowedToDatabases) DeepCopyInto(out *AllowedToDatabases) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Roles != nil {
+		in, out := &in.Roles, &out.Roles
+		*out = make([]Allowed, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.PriorityClasses != nil {
 		in, out := &in.PriorityClasses, &out.PriorityClasses
 		*out = make([]Allowed, len(*in))

@@ -87,7 +87,7 @@ func become(raw string) error {
 func inside(env []string) []string {
 	var out []string
 	for _, v := range env {
-		for _, prefix := range []string{"POD_", "CAPSTAN_", "KUBERNETES_", "PATRONI_"} {
+		for _, prefix := range []string{"POD_", "CAPSTAN_", "AWS_", "KUBERNETES_", "PATRONI_"} {
 			if strings.HasPrefix(v, prefix) && !strings.HasPrefix(v, asContainer) {
 				out = append(out, v)
 			}

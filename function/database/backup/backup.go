@@ -147,10 +147,11 @@ func Schedule(s *facts.Cluster) string {
 	return cmp.Or(s.Spec.Backup.Schedule, fmt.Sprintf("%d %d * * *", minute%60, minute/60))
 }
 
-// Pod inputs of a member that archives: the Secret of the place of backups, and their key.
+// Pod inputs of a member that archives: the Secret of the place of backups, their key, and the role that opens buckets.
 const (
 	InputPlace = "backup"
 	InputKey   = "backupKey"
+	InputRole  = "role"
 )
 
 // ArchivesAs is what of backups reaches the pods, for the revision.
@@ -160,6 +161,9 @@ func ArchivesAs(s *facts.Cluster, e map[string]any) {
 	}
 	if k := Key(s); Archives(s) && k.Encrypted() {
 		e[InputKey] = k.Text()
+	}
+	if role := s.Role(); role != "" {
+		e[InputRole] = role
 	}
 	if name := SourceSecret(s); name != "" {
 		e["source"] = name

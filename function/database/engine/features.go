@@ -7,24 +7,25 @@ type Feature string
 
 // Features, in the order of that table.
 const (
-	FeatureBackupVolume Feature = "backups on a volume (`backup.to.volume`)"
-	FeatureStandby      Feature = "follow another Database (`from.backup.follow`, `promote`)"
-	FeatureUpgrade      Feature = "upgrade to another version (`version`, `upgrade`)"
-	FeatureDurability   Feature = "other durability than `Synchronous` (`availability.durability`)"
-	FeaturePooler       Feature = "poolers (`pooler`)"
-	FeatureExtensions   Feature = "extensions (`extensions`)"
-	FeatureReplication  Feature = "changes for consumers (`replication`, `consumers[].replication`)"
-	FeatureMask         Feature = "mask a copy (`from.mask`)"
-	FeatureWALVolume    Feature = "a volume for the log alone (`walStorage`)"
-	FeatureHugePages    Feature = "huge pages (`resources.hugePages`)"
-	FeatureQueries      Feature = "metrics of your own queries (`monitoring.queries`)"
-	FeatureImport       Feature = "import a running server or a dump (`from.server`, `from.dump`)"
+	FeatureBackupVolume     Feature = "backups on a volume (`backup.to.volume`)"
+	FeatureWorkloadIdentity Feature = "open buckets by a role, without keys (`workloadIdentity`)"
+	FeatureStandby          Feature = "follow another Database (`from.backup.follow`, `promote`)"
+	FeatureUpgrade          Feature = "upgrade to another version (`version`, `upgrade`)"
+	FeatureDurability       Feature = "other durability than `Synchronous` (`availability.durability`)"
+	FeaturePooler           Feature = "poolers (`pooler`)"
+	FeatureExtensions       Feature = "extensions (`extensions`)"
+	FeatureReplication      Feature = "changes for consumers (`replication`, `consumers[].replication`)"
+	FeatureMask             Feature = "mask a copy (`from.mask`)"
+	FeatureWALVolume        Feature = "a volume for the log alone (`walStorage`)"
+	FeatureHugePages        Feature = "huge pages (`resources.hugePages`)"
+	FeatureQueries          Feature = "metrics of your own queries (`monitoring.queries`)"
+	FeatureImport           Feature = "import a running server or a dump (`from.server`, `from.dump`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
-		FeatureBackupVolume, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
+		FeatureBackupVolume, FeatureWorkloadIdentity, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
 		FeatureMask, FeatureWALVolume, FeatureHugePages, FeatureQueries, FeatureImport,
 	}
 }

@@ -85,6 +85,14 @@ func (s *Cluster) HugePages() string {
 	return corev1.ResourceHugePagesPrefix + r.HugePages.Size + "=" + Canonical(r.HugePages.Amount)
 }
 
+// Role of the cloud that members and Jobs of backups open buckets as; "" for none.
+func (s *Cluster) Role() string {
+	if i := s.Spec.WorkloadIdentity; i != nil {
+		return i.RoleARN
+	}
+	return ""
+}
+
 // Canonical quantity: the same for all ways to write it.
 func Canonical(q resource.Quantity) string {
 	c := q.DeepCopy()

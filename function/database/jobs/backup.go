@@ -154,6 +154,7 @@ func backupJobSpec(s *facts.Cluster) *applybatchv1.JobSpecApplyConfiguration {
 		pod.WithVolumes(pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
 		pod.Containers[0].WithVolumeMounts(pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true))
 		pods.WithKey(s, pod)
+		pods.WithRole(s, pod)
 	}
 	if s.Traits.Backups.Copies {
 		withVolume(s, pod, backupLabels(&s.Names))

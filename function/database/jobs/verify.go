@@ -106,6 +106,7 @@ func verifyJobSpec(s *facts.Cluster, id string) *applybatchv1.JobSpecApplyConfig
 		pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
 	withVolume(s, pod, verifyLabels(&s.Names))
 	pods.WithKey(s, pod)
+	pods.WithRole(s, pod)
 	// A backup that fails once fails again. A pod that had to make room does not count.
 	return jobSpec(pod, verifyLabels(&s.Names), 0, backup.VerifyDeadline(s)).WithPodFailurePolicy(unlessEvicted())
 }

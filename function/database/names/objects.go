@@ -178,6 +178,9 @@ const (
 	VolumeAccess  = "access"
 	VolumeToken   = "token"
 
+	// VolumeCloudToken has the token that members take a role of the cloud with.
+	VolumeCloudToken = "cloud-token"
+
 	// VolumeBackup has what opens the bucket, or the volume, that backups go to, and VolumeBackupKey the key of the backups.
 	VolumeBackup    = "backup"
 	VolumeBackupKey = "backup-key"

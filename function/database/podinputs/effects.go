@@ -75,7 +75,7 @@ func growsWAL(s *facts.Cluster) bool {
 	return len(z) > 0 && z[0].Cmp(*s.Spec.WALStorage) < 0
 }
 
-// MovesArchive reports whether the leader has yet to restart for another place of backups, or another key of them.
+// MovesArchive reports whether the leader has yet to restart for another place of backups, another key of them, or another role.
 func MovesArchive(s *facts.Cluster) bool {
 	set, ok := s.Sets[s.LetterOf(s.Seen.Leader)]
 	if !ok {
@@ -84,7 +84,9 @@ func MovesArchive(s *facts.Cluster) bool {
 	was, known := written(set)
 	now := map[string]any{}
 	backup.ArchivesAs(s, now)
-	return known && (!encoding.Same(was.PodInputs[backup.InputPlace], now[backup.InputPlace]) || !encoding.Same(was.PodInputs[backup.InputKey], now[backup.InputKey]))
+	return known && slices.ContainsFunc([]string{backup.InputPlace, backup.InputKey, backup.InputRole}, func(key string) bool {
+		return !encoding.Same(was.PodInputs[key], now[key])
+	})
 }
 
 // grows reports whether a volume is smaller than spec.storage.
@@ -205,6 +207,7 @@ var plainFields = map[string]string{
 
 	backup.InputPlace: "spec.backup",
 	backup.InputKey:   "spec.backup.encryption",
+	backup.InputRole:  "spec.workloadIdentity",
 }
 
 // reloads are effects of another coordination of the members, which take effect at once.

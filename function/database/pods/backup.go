@@ -72,5 +72,27 @@ func WithKey(s *facts.Cluster, pod *applycorev1.PodSpecApplyConfiguration) {
 	pod.Containers[0].WithVolumeMounts(Mount(names.VolumeBackupKey, "/etc/capstan/"+names.VolumeBackupKey, true))
 }
 
+const (
+	// cloudToken is the folder of the token that a role is taken with.
+	cloudToken = "/etc/capstan/" + names.VolumeCloudToken
+	// audienceOfSTS is who the token is for. No other service takes it, and neither does the API server.
+	audienceOfSTS = "sts.amazonaws.com"
+)
+
+// WithRole lets the first container of a pod open buckets as the role of the Database, if it has one: with a token of the members'
+// account, in the variables that clients of AWS know. Kubernetes renews the token.
+func WithRole(s *facts.Cluster, pod *applycorev1.PodSpecApplyConfiguration) {
+	role := s.Role()
+	if role == "" {
+		return
+	}
+	const file = "token"
+	pod.WithServiceAccountName(s.OwnMembers()).WithVolumes(applycorev1.Volume().WithName(names.VolumeCloudToken).WithProjected(
+		applycorev1.ProjectedVolumeSource().WithDefaultMode(0o440).WithSources(applycorev1.VolumeProjection().WithServiceAccountToken(
+			applycorev1.ServiceAccountTokenProjection().WithAudience(audienceOfSTS).WithExpirationSeconds(3600).WithPath(file)))))
+	pod.Containers[0].WithEnv(Env("AWS_ROLE_ARN", role), Env("AWS_WEB_IDENTITY_TOKEN_FILE", cloudToken+"/"+file)).
+		WithVolumeMounts(Mount(names.VolumeCloudToken, cloudToken, true))
+}
+
 // MemberProgram is the program in the image of the members.
 const MemberProgram = engine.Program

@@ -107,6 +107,7 @@ func PodTemplate(s *facts.Cluster, letter, target string, again bool) *applycore
 		WithVolumes(volumes(s)...).
 		WithVolumes(walVolume(s, letter)...).
 		WithVolumes(backupVolumes(s)...)
+	WithRole(s, pod)
 	toPods(pod, s)
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	if s.Exports() {

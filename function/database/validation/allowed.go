@@ -35,6 +35,11 @@ func checkAllowed(s *facts.Cluster) []check.Problem {
 			ps = append(ps, check.Invalid("spec.tls.issuerRef", issuer(*t.IssuerRef), why))
 		}
 	}
+	if role := s.Role(); role != "" {
+		if why := list("roles", settings.Allowed.Roles).Name(role); why != "" {
+			ps = append(ps, check.Invalid("spec.workloadIdentity.roleArn", role, why))
+		}
+	}
 	lists := placement.Lists{
 		Setting: setting, Namespace: s.Namespace, PriorityClasses: settings.Allowed.PriorityClasses, Tolerations: settings.Allowed.Tolerations,
 	}

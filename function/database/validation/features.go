@@ -61,6 +61,9 @@ func uses(s *facts.Cluster) []use {
 	if r := spec.Resources; r != nil && r.HugePages != nil {
 		add(true, engine.FeatureHugePages, "spec.resources.hugePages", r.HugePages.Amount.String())
 	}
+	if role := s.Role(); role != "" {
+		add(true, engine.FeatureWorkloadIdentity, "spec.workloadIdentity.roleArn", role)
+	}
 	if q := spec.WALStorage; q != nil {
 		add(true, engine.FeatureWALVolume, "spec.walStorage", q.String())
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -40,10 +41,13 @@ type Connection struct {
 	Host, Port, Region, Bucket, Key, Secret, Token string
 	// CA is the file of the authority of the server, if it is not one that everybody trusts.
 	CA string
+	// Identity opens it where the Secret has no keys.
+	Identity *Identity
 }
 
-// Read the connection from the folder that its Secret is mounted to. The error is a *NotReadyError when something is missing there.
-func Read(dir string) (Connection, error) {
+// Read the connection from the folder that its Secret is mounted to. Where that has no keys, an identity opens the bucket, if there is
+// one. The error is a *NotReadyError when something is missing there.
+func Read(dir string, own *Identity) (Connection, error) {
 	value := map[string]string{}
 	for _, key := range []string{"endpoint", "region", "bucket", "accessKeyId", "secretAccessKey", "sessionToken"} {
 		raw, err := os.ReadFile(filepath.Join(dir, key))
@@ -62,11 +66,15 @@ func Read(dir string) (Connection, error) {
 	if len(value) == 0 {
 		return Connection{}, &NotReadyError{Message: "the connection Secret of the bucket is not there: see the Bucket, and whether provider-capstan runs"}
 	}
-	for _, key := range []string{"endpoint", "region", "bucket", "accessKeyId", "secretAccessKey"} {
+	keys := []string{"accessKeyId", "secretAccessKey"}
+	if own != nil && value[keys[0]] == "" && value[keys[1]] == "" {
+		keys = nil
+	}
+	for _, key := range append([]string{"endpoint", "region", "bucket"}, keys...) {
 		if value[key] == "" {
 			message := "the connection Secret of the bucket has no " + key
-			if strings.HasSuffix(key, "Id") || strings.HasSuffix(key, "Key") {
-				message += ": let the provider's config give workloadCredentials to those who use buckets"
+			if slices.Contains(keys, key) {
+				message += ": let the provider's config give workloadCredentials to those who use buckets, or set spec.workloadIdentity where the engine has it"
 			}
 			return Connection{}, &NotReadyError{Message: message}
 		}
@@ -86,6 +94,12 @@ func Read(dir string) (Connection, error) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ca.crt")); err == nil {
 		c.CA = filepath.Join(dir, "ca.crt")
+	}
+	if keys == nil {
+		var err error
+		if c.Identity, err = own.at(c); err != nil {
+			return Connection{}, err
+		}
 	}
 	return c, nil
 }

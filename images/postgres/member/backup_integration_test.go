@@ -122,9 +122,10 @@ func (c *cluster) jobWithin(deadline time.Duration, name string, mounts map[stri
 	_ = os.Remove(log)
 	all := map[string]string{
 		"/etc/capstan/config": filepath.Join(c.base, "config"), pgmember.FolderBackup: filepath.Join(c.base, "bucket"), pgmember.FolderBackupKey: c.folder("backup-key"),
+		folderCloudToken: c.folder("cloud-token"),
 	}
 	maps.Copy(all, mounts)
-	r := container.Spec{Run: "postgresql", Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: name, Args: args, Mounts: all}.Start(c.t, log, nil)
+	r := container.Spec{Run: "postgresql", Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: name, Args: args, Mounts: all}.Start(c.t, log, c.role())
 	select {
 	case <-r.Done():
 	case <-time.After(deadline):

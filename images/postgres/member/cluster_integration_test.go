@@ -79,6 +79,7 @@ type cluster struct {
 	json    bool              // logs are lines of JSON
 	own     map[string]string // parameters of members, by letter, as JSON
 	reaches []string          // lines of /etc/hosts beyond those of members
+	cloud   *cloud            // that the pods have a role in, if they have
 
 	mu      sync.Mutex
 	members map[string]*container.Running
@@ -356,7 +357,7 @@ func (c *cluster) start(letter string) *container.Running {
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
 			pgmember.FolderBackup: c.folder("bucket"), pgmember.FolderSource: c.folder("source"), pgmember.FolderSourceRepository: c.folder("source-repository"),
 			pgmember.FolderBackupKey: c.folder("backup-key"), pgmember.FolderSourceKey: c.folder("source-key"),
-			pgmember.FolderImport: c.folder("import"),
+			pgmember.FolderImport: c.folder("import"), folderCloudToken: c.folder("cloud-token"),
 		},
 	}
 	if c.apart || c.wal[letter] {
@@ -379,6 +380,7 @@ func (c *cluster) start(letter string) *container.Running {
 	if own := c.own[letter]; own != "" {
 		env = append(env, "CAPSTAN_PARAMETERS="+own)
 	}
+	env = append(env, c.role()...)
 	if c.ipv6 {
 		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATRONI_RESTAPI_") })
 	}

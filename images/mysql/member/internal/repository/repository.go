@@ -142,7 +142,7 @@ func Open(ctx context.Context, p Place) (*Repository, error) {
 	}
 	r := &Repository{place: p, read: map[string]readIndex{}, taken: map[entry]manifest{}}
 	var err error
-	if r.connection, err = bucket.Read(p.Secret); err != nil {
+	if r.connection, err = bucket.Read(p.Secret, nil); err != nil {
 		return nil, err
 	}
 	if p.Key != "" {

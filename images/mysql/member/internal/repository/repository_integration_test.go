@@ -61,7 +61,7 @@ func begin(t *testing.T) *fixture {
 		"endpoint": srv.Endpoint, "region": srv.Region, "bucket": f.bucket, "accessKeyId": srv.AccessKey, "secretAccessKey": srv.SecretKey,
 		"ca.crt": string(srv.CA),
 	}
-	c, err := bucket.Read(f.place("", "").Secret)
+	c, err := bucket.Read(f.place("", "").Secret, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

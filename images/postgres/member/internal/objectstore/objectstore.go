@@ -47,8 +47,11 @@ const Refused = "refused: "
 type Store struct {
 	repository pgbackrest.Repository
 	client     *http.Client
+	keys       aws.CredentialsProvider
 	place      string
 }
+
+func store(r pgbackrest.Repository, c *http.Client) Store { return Store{r, c, r.Keys(c), r.Place()} }
 
 // Open a store. Nothing is sent to the server yet.
 func Open(r pgbackrest.Repository) (*Store, error) {
@@ -60,7 +63,7 @@ func Open(r pgbackrest.Repository) (*Store, error) {
 	if r.Served == nil {
 		transport.Proxy = http.ProxyFromEnvironment
 	}
-	return &Store{r, &http.Client{Timeout: limit, Transport: transport}, r.Place()}, nil
+	return new(store(r, &http.Client{Timeout: limit, Transport: transport})), nil
 }
 
 // Configured is the store beside the backups of the Database.
@@ -166,7 +169,10 @@ func (b *Store) asking(ctx context.Context, method, key, query string, header ht
 		req.Header.Set("Content-Md5", base64.StdEncoding.EncodeToString(digest[:]))
 		req.Header.Set("Content-Type", "application/json")
 	}
-	keys := aws.Credentials{AccessKeyID: r.Key, SecretAccessKey: r.Secret, SessionToken: r.Token}
+	keys, err := b.keys.Retrieve(ctx)
+	if err != nil {
+		return nil, plain(err)
+	}
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	return req, signer.SignHTTP(ctx, keys, req, hash, "s3", r.Region, time.Now())
 }

@@ -46,14 +46,14 @@ func OpenBucket(r pgbackrest.Repository) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{Store{r, &http.Client{
+	return &Bucket{store(r, &http.Client{
 		Transport: &http.Transport{
 			TLSClientConfig: config, DisableKeepAlives: true, DialContext: reach.Dial, Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: limit,
 			// What is read is what the server has, and not what it decompresses to.
 			DisableCompression: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, r.Place()}}, nil
+	})}, nil
 }
 
 // escaped key, as S3 has it in a signature: all but letters, digits and -._~/.

@@ -108,6 +108,25 @@ func TestHost(t *testing.T) {
 	}
 }
 
+// TestRole: pgBackRest takes a role of the pod itself, at the STS of the region, and no key is written.
+func TestRole(t *testing.T) {
+	t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/shop/backups")
+	t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", "/token")
+	r, err := ReadRepository(folder(t, map[string]string{"endpoint": "https://s3.eu-central-1.amazonaws.com", "region": "eu-central-1", "bucket": "b"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := Reader("/demo/orders", "", 1, r, Folders{}).String()
+	for _, line := range []string{"repo1-s3-key-type=web-id", "repo1-s3-sts-host=sts.eu-central-1.amazonaws.com", "repo1-s3-endpoint=s3.eu-central-1.amazonaws.com"} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %q in\n%s", line, text)
+		}
+	}
+	if strings.Contains(text, "repo1-s3-key=") || strings.Contains(text, "repo1-s3-key-secret") {
+		t.Errorf("a key is written:\n%s", text)
+	}
+}
+
 func TestWords(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, said, want string }{
 		"Error": {
@@ -119,6 +138,18 @@ func TestWords(t *testing.T) {
 		"Passing": {
 			"The same trouble has the same words.", "ERROR: [104]: unable to push WAL file '00000001000000000000000B' to s3; [HostConnectError] on 2 retries from 8667-29289ms: refused",
 			"unable to push WAL file to s3; [HostConnectError]: refused",
+		},
+		"Refused": {
+			"An answer has a number and a time of its own, and its code says most.", "ERROR: [102]: unable to load info file:\n" +
+				"       ProtocolError: HTTP request failed with 403 (Forbidden):\n       *** Path/Query ***:\n       GET /b?list-type=2\n       *** Response Headers ***:\n" +
+				"       x-amz-request-id: 17\n       *** Response Content ***:\n       <Error><Code>AccessDenied</Code><RequestId>17</RequestId></Error>\n" +
+				"       HINT: has a stanza-create been performed?\n",
+			"unable to load info file:; ProtocolError: HTTP request failed with 403 (Forbidden): AccessDenied; has a stanza-create been performed?",
+		},
+		"Untrusted": {
+			"Which of the two refuses is told.", "[ProtocolError] HTTP request failed with 403 (Forbidden):\n*** Path/Query ***:\nGET /?Action=AssumeRoleWithWebIdentity&RoleArn=a\n" +
+				"*** Response Content ***:\n<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>",
+			"[ProtocolError] HTTP request failed with 403 (Forbidden): AccessDenied, by the STS: see the trust policy of the role",
 		},
 		"Nothing": {"Silence is no words.", "\n", ""},
 	} {

@@ -45,6 +45,26 @@ var noise = regexp.MustCompile(`^(P\d+ +)?(ERROR: \[\d+\]: |ERROR: |WARN: |HINT:
 // change only when a fact does.
 var passing = regexp.MustCompile(` '?[0-9A-F]{24}'?| on \d+ retr(y|ies) (from|at) [0-9-]+ms`)
 
+// answer of a server that pgBackRest quotes, up to what it says next, and the code in it.
+var (
+	answer = regexp.MustCompile(`(?s):\s*\*\*\* Path/Query \*\*\*:.*?(\n[^\n]*(ERROR:|WARN:|INFO:|HINT:)|\n\s*\[[A-Z]\w+Error\]|\z)`)
+	reason = regexp.MustCompile(`<Code>([A-Za-z]{1,64})</Code>`)
+)
+
+// withoutAnswers of servers in it but for their codes: each has a number and a time of its own.
+func withoutAnswers(said string) string {
+	return answer.ReplaceAllStringFunc(said, func(text string) string {
+		short := ""
+		if m := reason.FindStringSubmatch(text); m != nil {
+			short = ": " + m[1]
+		}
+		if strings.Contains(text, "Action=AssumeRoleWithWebIdentity") {
+			short += ", by the STS: see the trust policy of the role"
+		}
+		return short + answer.FindStringSubmatch(text)[1]
+	})
+}
+
 // Run a command and return what it prints. The error is a *Failure when pgBackRest said why.
 func (r Runner) Run(ctx context.Context, command string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, r.Program, append([]string{"--config=" + r.Config, command}, args...)...)
@@ -68,7 +88,7 @@ func (r Runner) Run(ctx context.Context, command string, args ...string) (string
 func words(said string) string {
 	var errs, warnings []string
 	into := &warnings
-	for line := range strings.SplitSeq(said, "\n") {
+	for line := range strings.SplitSeq(withoutAnswers(said), "\n") {
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "":

@@ -114,7 +114,7 @@ func (r Repository) where(path string) []Option {
 			{"repo1-host-config", ServerConfig},
 		}
 	default:
-		return []Option{
+		return append([]Option{
 			{"repo1-type", "s3"},
 			{"repo1-path", path},
 			{"repo1-s3-uri-style", "path"},
@@ -122,11 +122,8 @@ func (r Repository) where(path string) []Option {
 			{"repo1-s3-endpoint", r.Host},
 			{"repo1-storage-port", r.Port},
 			{"repo1-s3-region", r.Region},
-			{"repo1-s3-key", r.Key},
-			{"repo1-s3-key-secret", r.Secret},
-			{"repo1-s3-token", r.Token},
 			{"repo1-storage-ca-file", r.CA},
-		}
+		}, r.keys()...)
 	}
 }
 
