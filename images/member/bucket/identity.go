@@ -42,7 +42,7 @@ var (
 	region = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 )
 
-// at the STS of a bucket's region. The token goes to AWS and to no other host: whoever has it, may take the role there.
+// at the STS of a bucket's region. The token goes to AWS and to no other host, which could take the role with it.
 func (i *Identity) at(c Connection) (*Identity, error) {
 	domain := amazon.FindString(c.Host)
 	if domain == "" || c.Port != "443" {

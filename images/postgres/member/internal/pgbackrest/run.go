@@ -51,7 +51,7 @@ var (
 	reason = regexp.MustCompile(`<Code>([A-Za-z]{1,64})</Code>`)
 )
 
-// withoutAnswers of servers in it but for their codes: each has a number and a time of its own.
+// withoutAnswers of servers in it, except their codes: each has a number and a time of its own.
 func withoutAnswers(said string) string {
 	return answer.ReplaceAllStringFunc(said, func(text string) string {
 		short := ""
