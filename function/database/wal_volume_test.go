@@ -278,6 +278,15 @@ func TestWALVolumeRefused(t *testing.T) {
 			"So is what the server keeps.", apart, strings.Replace(apart, "walStorage", `config: {wal_keep_size: 12GB}, walStorage`, 1), "InvalidSpec",
 			[]string{"spec.config.wal_keep_size", "12GB", "20Gi"},
 		},
+		"Checkpoints": {
+			"So is what is written between two checkpoints.", apart, strings.Replace(apart, "walStorage", `config: {max_wal_size: 30GB}, walStorage`, 1), "InvalidSpec",
+			[]string{"spec.config.max_wal_size", "30GB", "20Gi", "lower it"},
+		},
+		"Recycled": {
+			"Files up to that size are kept to be written again, and never removed.", apart,
+			strings.Replace(apart, "walStorage", `config: {min_wal_size: 30GB}, walStorage`, 1), "InvalidSpec",
+			[]string{"spec.config.min_wal_size", "30GB", "20Gi", "lower it"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, tc.before)

@@ -138,10 +138,11 @@ func (postgreSQL) CheckConfig(s engine.Server) []check.Problem {
 	}
 	limited("memory", s.SpecMemory, "maintenance_work_mem", "work_mem")
 	ps = append(ps, server(s).checkHugePages()...)
+	log := []string{"max_wal_size", "min_wal_size", "wal_keep_size", "max_slot_wal_keep_size"}
 	if s.SpecWALStorage.IsZero() {
-		limited("storage", s.SpecStorage, "max_wal_size", "wal_keep_size", "max_slot_wal_keep_size")
+		limited("storage", s.SpecStorage, log...)
 	} else {
-		limited("storage for the write-ahead log", s.SpecWALStorage, "max_wal_size", "wal_keep_size", "max_slot_wal_keep_size")
+		limited("storage for the write-ahead log", s.SpecWALStorage, log...)
 	}
 	return ps
 }
