@@ -39,6 +39,9 @@ const (
 	inFlinkPlan   = "StatefulSet.spec.template.metadata.annotations.capstan.dev/plan|"
 	noClaims      = "No pod of Flink has claims of devices: TestRefused in function/pipeline."
 	inRotation    = "Credential.spec.forProvider.rotation.id"
+	inMember      = "StatefulSet.spec.template.spec.containers[].env[].value"
+	inBackup      = "CronJob.spec.jobTemplate.spec.template.spec.containers[].env[].value"
+	inInputs      = "StatefulSet.metadata.annotations.capstan.dev/revision-of"
 )
 
 // An entry of a field that accepts hostile texts.
@@ -120,6 +123,7 @@ func texts() map[string]*entry {
 		"Preview.spec.algorithm.args[]":                                                     to("Algorithm.spec.args[]"),
 		"Preview.spec.algorithm.env[].value":                                                to("Algorithm.spec.env[].value"),
 		"Preview.spec.algorithm.image":                                                      to("Algorithm.spec.image"),
+		"Database.spec.workloadIdentity.roleArn":                                            to(inMember, inBackup, inInputs),
 		"Preview.spec.database.mask.statements[].sql":                                       to("Database.spec.from.mask[].sql"),
 		"Preview.spec.owner":                                                                {nowhere: "It is shown in a column."},
 		"Training.spec.args[]":                                                              to(inJobArgs),
@@ -199,6 +203,9 @@ func meanings(t *testing.T) map[string]meaning {
 		inPinnedImage: image,
 		inJobVariable: {expands: true, harmless: "A statement runs in the author's own Database with the rights of an owner, a URL is called from a pod of the author's namespace."},
 		inRotation:    {harmless: "It is compared with what it was."},
+		inMember:      {expands: true, harmless: "It is the name of a role, which AWS gives to accounts that the role trusts."},
+		inBackup:      {expands: true, harmless: "It is the name of a role, which AWS gives to accounts that the role trusts."},
+		inInputs:      {harmless: "It is compared with what it was. In the annotation it is one text of JSON."},
 		"ConfigMap.data.member.json|.dumps.databases[].path":                     {harmless: "It is the key of an object of the author's own bucket. In the file it is one text of JSON, and members escape it in requests."},
 		"ConfigMap.data.member.json|.import.databases[].source":                  {harmless: "It is the name of a database of the author's own source. In the file it is one text of JSON, and members quote it."},
 		"Database.spec.from.mask[].sql":                                          {harmless: "It is a field of the same name, with the same schema, of another object of the author's namespace."},
