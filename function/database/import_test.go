@@ -254,6 +254,42 @@ func TestDump(t *testing.T) {
 	hasEnded(t, w)
 }
 
+// TestImportAlerts: an import that stands still is noticed, in words of what is imported, and not once it has ended.
+func TestImportAlerts(t *testing.T) {
+	ended := restores(t)
+	ended.imports = &observev1alpha1.ImportReport{State: observev1alpha1.ImportRestored, Copied: 100}
+	ended.react()
+	for range 4 {
+		ended.pass()
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		w      *world
+		want   []string
+	}{
+		"Server": {"Its disk fills.", imports(t), []string{"DatabaseImportBehind"}},
+		"Dump":   {"Nobody can log in before every dump is restored.", restores(t), []string{"DatabaseDumpNotRestored"}},
+		"Ended":  {"A dump is not read again.", ended, nil},
+		"None":   {"Nothing is imported.", running(t, basic), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.w.pass()
+			var got []string
+			for _, g := range compose.List(tc.w.request.Observed[names.Rules].Map(), "spec", "groups") {
+				for _, r := range compose.List(g.(map[string]any), "rules") {
+					r := r.(map[string]any)
+					if strings.Contains(compose.Text(r, "expr"), "capstan_database_import_behind") {
+						got = append(got, compose.Text(r, "alert"))
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestDumpTells what its leader reports.
 func TestDumpTells(t *testing.T) {
 	for state, want := range map[string]string{

@@ -45,13 +45,13 @@ func boundImport(r *v1alpha1.ImportReport) {
 // farBehind is how many bytes the source of an import may keep for it.
 const farBehind = 1 << 30
 
-// importBehind is 1 when changes of the source are not applied, or far too late. There is none without an import.
+// importBehind is 1 when changes of the source are not applied, or far too late, or when nothing is imported before something is corrected. There is none without an import.
 func importBehind(t *v1alpha1.Topology) (behind float64, ok bool) {
 	r := t.Status.AtProvider.Import
 	if r == nil || r.State == v1alpha1.ImportCutOver || r.State == v1alpha1.ImportRestored {
 		return 0, false
 	}
-	if r.State == v1alpha1.ImportFailing || r.LagBytes >= farBehind {
+	if r.State == v1alpha1.ImportFailing || r.State == v1alpha1.ImportIncompatible || r.LagBytes >= farBehind {
 		behind = 1
 	}
 	return behind, true

@@ -38,6 +38,7 @@ func TestImportBehind(t *testing.T) {
 		{"Nor one whose dumps are restored.", &v1alpha1.ImportReport{State: v1alpha1.ImportRestored, Copied: 100}, 0, false},
 		{"One that follows is not behind.", &v1alpha1.ImportReport{State: v1alpha1.ImportFollowing, LagBytes: 64 << 20}, 0, true},
 		{"One that applies nothing is.", &v1alpha1.ImportReport{State: v1alpha1.ImportFailing}, 1, true},
+		{"So is one that nothing was put into, because something has to be corrected.", &v1alpha1.ImportReport{State: v1alpha1.ImportIncompatible}, 1, true},
 		{"So is one that is far too late.", &v1alpha1.ImportReport{State: v1alpha1.ImportFollowing, LagBytes: 4 << 30}, 1, true},
 	} {
 		topology := &v1alpha1.Topology{}

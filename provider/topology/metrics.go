@@ -57,7 +57,7 @@ func newCounts(kube client.Reader, log logging.Logger) *counts {
 		follows: prometheus.NewDesc("capstan_database_not_following",
 			"Whether a standby Database has no leader, or does not replay what its primary archives, by namespace and Database.", []string{"namespace", "database"}, nil),
 		imports: prometheus.NewDesc("capstan_database_import_behind",
-			"Whether a Database does not apply the changes of the server that it is imported from, or is more than 1 GiB behind; 1 when it is so.", []string{"namespace", "database"}, nil),
+			"Whether a Database is not filled by its import: changes of the source or dumps are not applied, or it is more than 1 GiB behind; 1 when it is so.", []string{"namespace", "database"}, nil),
 		second: prometheus.NewDesc("capstan_database_second_primary",
 			"Whether the former primary of a promoted Database still archives, by namespace and Database.", []string{"namespace", "database"}, nil),
 		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
