@@ -44,6 +44,8 @@ type Image struct {
 	extension func(*tar.Header, io.Reader) (name, version string, err error)
 	// omitted are patterns of paths that its containers do not need, beyond those that no container needs.
 	omitted []string
+	// edits of files that packages have.
+	edits []edit
 	// socket is the folder of the server's socket.
 	socket string
 	// files that no package has.
@@ -59,6 +61,9 @@ type program struct {
 	// args come after all others, and name the folders of the image's files: %[1]s is the root of the image.
 	args []string
 }
+
+// An edit replaces a text in files whose paths match. Without that text the image is not made.
+type edit struct{ files, from, to string }
 
 // Images lists those that there are.
 func Images() []Image { return []Image{Postgres(), MySQL()} }

@@ -40,6 +40,9 @@ const (
 func (i Image) key(name string, packages []debian.Package) string {
 	sum := sha256.New()
 	_, _ = fmt.Fprintln(sum, layerFormat, name, i.omit(), merged())
+	if len(i.edits) > 0 {
+		_, _ = fmt.Fprintln(sum, i.edits)
+	}
 	if name == base {
 		_, _ = fmt.Fprintln(sum, i.frame())
 	}
@@ -52,7 +55,7 @@ func (i Image) key(name string, packages []debian.Package) string {
 // write writes a layer: what an installation of the packages would leave, owned by root unless it says otherwise, dated 1970,
 // without a file that changes the user. The order is the one of the packages.
 func (i Image) write(ctx context.Context, w io.Writer, name string, store *debian.Store, packages []debian.Package) error {
-	l := &layerWriter{tar: tar.NewWriter(w), have: map[string]string{}, omitted: i.omit()}
+	l := &layerWriter{tar: tar.NewWriter(w), have: map[string]string{}, omitted: i.omit(), edits: i.edits}
 	if name == base {
 		for _, f := range i.frame() {
 			if err := l.made(f); err != nil {
@@ -80,6 +83,7 @@ type layerWriter struct {
 	tar *tar.Writer
 	// omitted matches the paths that stay out.
 	omitted *regexp.Regexp
+	edits   []edit
 	// have maps each path that is written to what it is: a kind and, for a link, a target.
 	have map[string]string
 	// bundle collects the certificates that an installation would put into one file.
@@ -119,7 +123,32 @@ func (l *layerWriter) unpack(hdr *tar.Header, content io.Reader) error {
 	default:
 		return fmt.Errorf("%s is neither a file nor a folder nor a link", name)
 	}
+	if hdr.Typeflag == tar.TypeReg {
+		var err error
+		if content, err = l.edited(out, content); err != nil {
+			return err
+		}
+	}
 	return l.add(out, content)
+}
+
+// edited content of a file, and its size.
+func (l *layerWriter) edited(hdr *tar.Header, content io.Reader) (io.Reader, error) {
+	for _, e := range l.edits {
+		if !regexp.MustCompile(e.files).MatchString(hdr.Name) {
+			continue
+		}
+		raw, err := io.ReadAll(content)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Contains(raw, []byte(e.from)) {
+			return nil, fmt.Errorf("%s has no %q", hdr.Name, e.from)
+		}
+		raw = bytes.ReplaceAll(raw, []byte(e.from), []byte(e.to))
+		hdr.Size, content = int64(len(raw)), bytes.NewReader(raw)
+	}
+	return content, nil
 }
 
 // inUsr returns the path of a file on a system on which /bin and /lib are links.

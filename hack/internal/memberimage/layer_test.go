@@ -80,6 +80,21 @@ func TestWrite(t *testing.T) {
 				"644 0 usr/share/mysql/english/errmsg.sys =en",
 			},
 		},
+		"HugePages": {
+			reason: "initdb runs a server by its sample, in a pod that may not use the huge pages of its node.",
+			packages: map[string][]debiantest.File{"postgresql-17": {
+				file("./usr/share/postgresql/17/postgresql.conf.sample", 0o644, "a\n#huge_pages = try\t\t# on\n#huge_page_size = 0\n"),
+			}},
+			want: []string{
+				"755 0 usr/", "755 0 usr/share/", "755 0 usr/share/postgresql/", "755 0 usr/share/postgresql/17/",
+				"644 0 usr/share/postgresql/17/postgresql.conf.sample =a\nhuge_pages = off\t\t# on\n#huge_page_size = 0\n",
+			},
+		},
+		"HugePagesElsewhere": {
+			reason:   "A sample of another form would keep what it has without a word.",
+			packages: map[string][]debiantest.File{"postgresql-19": {file("./usr/share/postgresql/19/postgresql.conf.sample", 0o644, "#huge_pages = on\n")}},
+			fails:    `19/postgresql.conf.sample has no "#huge_pages = try"`,
+		},
 		"Certificates": {
 			reason: "Nobody runs update-ca-certificates.",
 			packages: map[string][]debiantest.File{"ca-certificates": {

@@ -60,6 +60,8 @@ func Postgres() Image {
 			`usr/share/(python3/runtime\.d|postgresql/[0-9]+/man)`,
 			`var/lib/(pgbackrest|postgresql)`,
 		},
+		// A node may have huge pages, and a pod that may not use them is killed at the first access. What initdb runs reads this file.
+		edits: []edit{{`^usr/share/postgresql/[0-9]+/postgresql\.conf\.sample$`, "#huge_pages = try", "huge_pages = off"}},
 	}
 	for _, version := range image.Versions {
 		image.request.Names = append(image.request.Names, image.server(version))

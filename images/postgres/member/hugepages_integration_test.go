@@ -69,6 +69,11 @@ func TestHugePages(t *testing.T) {
 	})
 	with := map[string]string{"b": parametersOf(t, c.server.Server)}
 	begin(t, c, c.letters...)
+	// What initdb runs gets none: a pod may be on a node that has some, and may not use them.
+	base, err := os.ReadFile(filepath.Join(c.base, "data-a", "pgdata", "postgresql.base.conf"))
+	if err != nil || !strings.Contains(string(base), "\nhuge_pages = off") {
+		t.Errorf("initdb ran a server that tries huge pages (%v)", err)
+	}
 	settings := func(letter string) map[string]string {
 		got := map[string]string{}
 		for _, name := range []string{"huge_pages", "huge_pages_status", "huge_page_size", "shared_buffers"} {
