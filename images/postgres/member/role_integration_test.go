@@ -90,7 +90,7 @@ type cloud struct {
 
 // holds is how long keys hold in truth. Clients renew theirs five minutes before they are said to end.
 const (
-	holds      = 12 * time.Second
+	holds      = 20 * time.Second
 	renewAhead = 5 * time.Minute
 )
 
@@ -201,8 +201,29 @@ func (s *cloud) ended() int {
 	return n
 }
 
-// said by AWS, as XML with a number that is another one each time.
-func said(w http.ResponseWriter, status int, form, code string) {
+// given sessions, by their number.
+func (s *cloud) given() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// over reports whether the first sessions have ended.
+func (s *cloud) over(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range n {
+		if time.Now().Before(s.sessions[sessionOf(i)]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sessionOf(n int) string { return fmt.Sprintf("session-%d", n) }
+
+// answered by AWS, as XML with a number that is another one each time.
+func answered(w http.ResponseWriter, status int, form, code string) {
 	w.Header().Set("X-Amzn-Requestid", strconv.FormatInt(time.Now().UnixNano(), 16))
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, form, code, time.Now().UnixNano())
@@ -212,7 +233,7 @@ func (s *cloud) sts(w http.ResponseWriter, r *http.Request) {
 	const refusal = "<ErrorResponse><Error><Type>Sender</Type><Code>%s</Code><Message>Not authorized</Message></Error><RequestId>%x</RequestId></ErrorResponse>"
 	token := r.FormValue("WebIdentityToken")
 	if r.FormValue("Action") != "AssumeRoleWithWebIdentity" || r.FormValue("RoleArn") != roleARN || r.FormValue("RoleSessionName") == "" {
-		said(w, http.StatusBadRequest, refusal, "ValidationError")
+		answered(w, http.StatusBadRequest, refusal, "ValidationError")
 		return
 	}
 	review, err := s.tokens.AuthenticationV1().TokenReviews().Create(r.Context(), &authenticationv1.TokenReview{
@@ -220,21 +241,18 @@ func (s *cloud) sts(w http.ResponseWriter, r *http.Request) {
 	}, metav1.CreateOptions{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch account := ""; {
+	switch {
 	case err != nil || !review.Status.Authenticated:
-		said(w, http.StatusBadRequest, refusal, "InvalidIdentityToken")
+		answered(w, http.StatusBadRequest, refusal, "InvalidIdentityToken")
 		return
-	default:
-		if account = review.Status.User.Username; !s.trusted[account] {
-			said(w, http.StatusForbidden, refusal, "AccessDenied")
-			return
-		}
-		if s.latest[account] != token {
-			said(w, http.StatusBadRequest, refusal, "ExpiredTokenException")
-			return
-		}
+	case !s.trusted[review.Status.User.Username]:
+		answered(w, http.StatusForbidden, refusal, "AccessDenied")
+		return
+	case s.latest[review.Status.User.Username] != token:
+		answered(w, http.StatusBadRequest, refusal, "ExpiredTokenException")
+		return
 	}
-	session := fmt.Sprintf("session-%d", len(s.sessions))
+	session := sessionOf(len(s.sessions))
 	s.sessions[session] = time.Now().Add(holds)
 	_, _ = fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>`+
 		`<AccessKeyId>%s</AccessKeyId><SecretAccessKey>%s</SecretAccessKey><SessionToken>%s</SessionToken><Expiration>%s</Expiration>`+
@@ -258,10 +276,10 @@ func (s *cloud) admits(w http.ResponseWriter, r *http.Request) bool {
 	s.mu.Unlock()
 	switch {
 	case !known:
-		said(w, http.StatusForbidden, refusal, "InvalidAccessKeyId")
+		answered(w, http.StatusForbidden, refusal, "InvalidAccessKeyId")
 		return false
 	case over:
-		said(w, http.StatusBadRequest, refusal, "ExpiredToken")
+		answered(w, http.StatusBadRequest, refusal, "ExpiredToken")
 		return false
 	case wait:
 		select {
@@ -298,9 +316,9 @@ func TestRole(t *testing.T) {
 	c.loggable("a")
 
 	s.hold("/bundle/")
-	first, log := c.backup()
+	first, out := c.backup()
 	if first.Type != pgbackrest.Full {
-		t.Fatalf("no backup: %s", log)
+		t.Fatalf("no backup: %s", out)
 	}
 	if took := first.Ended.Sub(first.Began); took < holds {
 		t.Errorf("the backup took %s, and keys ended only after %s", took, holds)
@@ -314,11 +332,11 @@ func TestRole(t *testing.T) {
 	marked := w.count()
 	c.switchLog("a")
 	c.eventually("all is archived with the other token", time.Minute, func() bool { return c.archived("a") })
-	if second, log := c.backup(); second.Type != pgbackrest.Incremental {
-		t.Errorf("no second backup: %s", log)
+	if second, out := c.backup(); second.Type != pgbackrest.Incremental {
+		t.Errorf("no second backup: %s", out)
 	}
-	if left, log := c.verify("one"); len(left) > 0 {
-		t.Errorf("a verification leaves %v: %s", left, log)
+	if left, out := c.verify("one"); len(left) > 0 {
+		t.Errorf("a verification leaves %v: %s", left, out)
 	}
 	if v := s.keys.verification(t, settings); v.Failure != "" || v.ID != "one" || v.Passed.Backup == "" {
 		t.Errorf("the verification: %+v", v)
@@ -350,7 +368,8 @@ func TestRole(t *testing.T) {
 		d.want(pgmember.Config{Backup: new(d.settings("a")), From: &pgmember.Source{Path: settings.Path, Follow: true}})
 		d.start("a")
 		d.eventually("the standby follows", 3*time.Minute, func() bool { return d.follows("a") })
-		time.Sleep(holds) // What it began with has ended.
+		began := s.given()
+		d.eventually("the keys that it began with have ended", 2*holds, func() bool { return s.over(began) })
 		w.goesOn(5 * time.Second)
 		now := w.count()
 		c.switchLog("a")
@@ -360,7 +379,7 @@ func TestRole(t *testing.T) {
 	t.Run("NotRenewed", func(t *testing.T) {
 		s.ended()
 		s.claim(time.Hour)
-		s.hold("/backup/")
+		s.hold("/bundle/")
 		if third, _ := c.backup(); third.Label != "" || s.ended() == 0 {
 			t.Errorf("the backup %+v was taken with keys that had ended", third)
 		}
