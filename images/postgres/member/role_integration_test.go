@@ -14,12 +14,15 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -67,7 +70,7 @@ func (c *cluster) identified() string {
 }
 
 // A cloud is AWS as members see it, by its names: an STS that asks the cluster whose a token is, and gives keys for a while to accounts that
-// the role trusts, and S3 that takes no other keys. Behind it an S3 server checks every signature.
+// the role trusts, and S3 that takes no other keys, and checks every signature. The objects are in an S3 server of the tests behind it.
 type cloud struct {
 	tokens *kubernetes.Clientset
 	keys   *store
@@ -122,8 +125,12 @@ func newCloud(t *testing.T) *cloud {
 	}
 	quiet := log.New(io.Discard, "", 0)
 	forward := &httputil.ReverseProxy{
-		// The name of the host is signed.
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		// The server behind knows no sessions.
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Header.Del("X-Amz-Security-Token")
+			_ = s.sign(r.Out, "", time.Now())
+		},
 		Transport: outside.Client(s.keys.CA).Transport, ErrorLog: quiet,
 	}
 	l, err := net.Listen("tcp", s.ip+":443")
@@ -260,6 +267,39 @@ func (s *cloud) sts(w http.ResponseWriter, r *http.Request) {
 		s.keys.AccessKey, s.keys.SecretKey, session, time.Now().Add(s.claims).UTC().Format(time.RFC3339))
 }
 
+// sign a request with the keys that the STS gives, of a session.
+func (s *cloud) sign(r *http.Request, session string, at time.Time) error {
+	keys := aws.Credentials{AccessKeyID: s.keys.AccessKey, SecretAccessKey: s.keys.SecretKey, SessionToken: session}
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	return signer.SignHTTP(r.Context(), keys, r, r.Header.Get("X-Amz-Content-Sha256"), "s3", s.keys.Region, at)
+}
+
+var signedHeaders = regexp.MustCompile(`SignedHeaders=([^, ]+)`)
+
+// signed is what the header Authorization of a request has to be.
+func (s *cloud) signed(r *http.Request) string {
+	m := signedHeaders.FindStringSubmatch(r.Header.Get("Authorization"))
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	if m == nil || err != nil {
+		return ""
+	}
+	again := r.Clone(r.Context())
+	again.Header, again.ContentLength = http.Header{}, 0
+	for name := range strings.SplitSeq(m[1], ";") {
+		switch name {
+		case "host":
+		case "content-length":
+			again.ContentLength = r.ContentLength
+		default:
+			again.Header[http.CanonicalHeaderKey(name)] = r.Header.Values(name)
+		}
+	}
+	if s.sign(again, r.Header.Get("X-Amz-Security-Token"), at) != nil {
+		return ""
+	}
+	return again.Header.Get("Authorization")
+}
+
 // admits a request with keys of the STS that have not ended.
 func (s *cloud) admits(w http.ResponseWriter, r *http.Request) bool {
 	const refusal = "<Error><Code>%s</Code><RequestId>%x</RequestId></Error>"
@@ -269,6 +309,8 @@ func (s *cloud) admits(w http.ResponseWriter, r *http.Request) bool {
 	if over {
 		s.expired++
 	}
+	authorization := r.Header.Get("Authorization")
+	signed := s.signed(r)
 	wait := known && s.held != "" && strings.Contains(r.URL.Path, s.held)
 	if wait {
 		s.held = ""
@@ -277,6 +319,9 @@ func (s *cloud) admits(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case !known:
 		answered(w, http.StatusForbidden, refusal, "InvalidAccessKeyId")
+		return false
+	case authorization == "" || strings.ReplaceAll(signed, " ", "") != strings.ReplaceAll(authorization, " ", ""):
+		answered(w, http.StatusForbidden, refusal, "SignatureDoesNotMatch")
 		return false
 	case over:
 		answered(w, http.StatusBadRequest, refusal, "ExpiredToken")
@@ -313,7 +358,7 @@ func TestRole(t *testing.T) {
 	}
 	s.trust(c)
 	c.eventually("it begins once the role trusts it", 2*time.Minute, func() bool { return c.ready("a") })
-	c.loggable("a")
+	begin(t, c)
 
 	s.hold("/bundle/")
 	first, out := c.backup()
