@@ -4,20 +4,18 @@ package bucket
 
 import (
 	"context"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-
-	"github.com/capstan-dev/capstan/images/member/web"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // An Identity opens a bucket as a role, with a token of the pod's ServiceAccount, which Kubernetes renews in its file.
@@ -55,12 +53,8 @@ func (i *Identity) at(c Connection) (*Identity, error) {
 	return &Identity{Role: i.Role, TokenFile: i.TokenFile, STS: "sts." + c.Region + domain}, nil
 }
 
-const (
-	// renewBefore is how long before their end temporary keys are renewed, as pgBackRest does.
-	renewBefore = 5 * time.Minute
-	// limitOfSTS is how long one call of the STS may take.
-	limitOfSTS = 30 * time.Second
-)
+// renewBefore is how long before their end temporary keys are renewed, as pgBackRest does.
+const renewBefore = 5 * time.Minute
 
 // Keys that requests to the bucket are signed with: the Secret's, or temporary ones, which a client gets and renews.
 func (c Connection) Keys(client *http.Client) aws.CredentialsProvider {
@@ -72,71 +66,33 @@ func (c Connection) Keys(client *http.Client) aws.CredentialsProvider {
 	// The token goes nowhere else.
 	once := *client
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	var (
-		mu  sync.Mutex
-		has aws.Credentials
+	i := c.Identity
+	assume := stscreds.NewWebIdentityRoleProvider(
+		sts.New(sts.Options{Region: c.Region, BaseEndpoint: aws.String("https://" + i.STS), HTTPClient: &once}),
+		i.Role, stscreds.IdentityTokenFile(i.TokenFile), func(o *stscreds.WebIdentityRoleOptions) { o.RoleSessionName = "capstan" },
 	)
-	return aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Until(has.Expires) > renewBefore {
-			return has, nil
+	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		keys, err := assume.Retrieve(ctx)
+		if err != nil {
+			return aws.Credentials{}, i.refusal(err)
 		}
-		keys, err := c.Identity.assume(ctx, &once)
-		if err == nil {
-			has = keys
-		}
-		return keys, err
-	})
+		return keys, nil
+	}), func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = renewBefore })
 }
 
-// assumed is the answer of an STS.
-type assumed struct {
-	Key     string    `xml:"AssumeRoleWithWebIdentityResult>Credentials>AccessKeyId"`
-	Secret  string    `xml:"AssumeRoleWithWebIdentityResult>Credentials>SecretAccessKey"`
-	Token   string    `xml:"AssumeRoleWithWebIdentityResult>Credentials>SessionToken"`
-	Expires time.Time `xml:"AssumeRoleWithWebIdentityResult>Credentials>Expiration"`
-	// Code of an error.
-	Code string `xml:"Error>Code"`
-}
-
-// assume the role.
-func (i *Identity) assume(ctx context.Context, client *http.Client) (aws.Credentials, error) {
-	token, err := os.ReadFile(i.TokenFile)
-	if err != nil {
-		return aws.Credentials{}, fmt.Errorf("cannot read the token for the role %s: %w", i.Role, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, limitOfSTS)
-	defer cancel()
-	form := url.Values{
-		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {i.Role}, "RoleSessionName": {"capstan"},
-		"WebIdentityToken": {strings.TrimSpace(string(token))},
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+i.STS+"/", strings.NewReader(form.Encode()))
-	if err != nil {
-		return aws.Credentials{}, fmt.Errorf("cannot ask %s for the role: %w", i.STS, err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	status, body, err := web.Do(client, req)
-	if err != nil {
-		return aws.Credentials{}, err
-	}
-	var a assumed
-	if err := xml.Unmarshal(body, &a); err != nil || status != http.StatusOK {
-		return aws.Credentials{}, fmt.Errorf("%s refuses the role %s: %s (%d): see its trust policy", i.STS, i.Role, code(a), status)
-	}
-	if a.Key == "" || a.Secret == "" || a.Token == "" || a.Expires.IsZero() {
-		return aws.Credentials{}, errors.New("the answer of " + i.STS + " has no keys")
-	}
-	return aws.Credentials{AccessKeyID: a.Key, SecretAccessKey: a.Secret, SessionToken: a.Token, CanExpire: true, Expires: a.Expires}, nil
-}
-
-// code of an error, which is one word.
-func code(a assumed) string {
-	if word.MatchString(a.Code) {
-		return a.Code
-	}
-	return "it does not say why"
-}
-
+// word that can be the code of an error.
 var word = regexp.MustCompile(`^[A-Za-z]{1,64}$`)
+
+// refusal of the role. Of an answer only its status and the code of its error are quoted: a report changes only when a fact does.
+func (i *Identity) refusal(err error) error {
+	var answer *smithyhttp.ResponseError
+	if !errors.As(err, &answer) {
+		return fmt.Errorf("cannot take the role %s: %w", i.Role, err)
+	}
+	why := "without keys"
+	var api smithy.APIError
+	if errors.As(err, &api) && word.MatchString(api.ErrorCode()) {
+		why = "and " + api.ErrorCode()
+	}
+	return fmt.Errorf("cannot take the role %s: %s answers with HTTP status %d %s: see its trust policy", i.Role, i.STS, answer.HTTPStatusCode(), why)
+}

@@ -87,8 +87,8 @@ func TestOwnIdentity(t *testing.T) {
 	}
 }
 
-// sts answers in place of the STS. The client reaches it by any name.
-func sts(t *testing.T, handle http.HandlerFunc) *http.Client {
+// standIn answers in place of the STS. The client reaches it by any name.
+func standIn(t *testing.T, handle http.HandlerFunc) *http.Client {
 	t.Helper()
 	s := httptest.NewTLSServer(handle)
 	t.Cleanup(s.Close)
@@ -102,9 +102,9 @@ func sts(t *testing.T, handle http.HandlerFunc) *http.Client {
 
 // TestKeys of a role are asked for with the token that the file has at that time, and again before they end.
 func TestKeys(t *testing.T) {
-	file := filepath.Join(folder(t, map[string]string{"token": "first\n"}), "token")
+	file := filepath.Join(folder(t, map[string]string{"token": "first"}), "token")
 	lasts, n := time.Hour, 0
-	client := sts(t, func(w http.ResponseWriter, r *http.Request) {
+	client := standIn(t, func(w http.ResponseWriter, r *http.Request) {
 		n++
 		for name, want := range map[string]string{"Action": "AssumeRoleWithWebIdentity", "RoleArn": role, "WebIdentityToken": []string{"", "first", "second", "second"}[n]} {
 			if got := r.PostFormValue(name); got != want {
@@ -147,19 +147,19 @@ func TestKeysAreRefused(t *testing.T) {
 		"Denied": {"The trust policy names another account.", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, `<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error><RequestId>1</RequestId></ErrorResponse>`)
-		}, "refuses the role " + role + ": AccessDenied (403): see its trust policy"},
-		"Proxy": {"What is between answers in its own way.", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, "it does not say why (502)"},
+		}, "cannot take the role " + role + ": sts.eu-central-1.amazonaws.com answers with HTTP status 403 and AccessDenied: see its trust policy"},
+		"Proxy": {"What is between answers in its own way.", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, "HTTP status 502"},
 		"Elsewhere": {"The token goes to no other host.", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "https://s3.example.org/")
 			w.WriteHeader(http.StatusTemporaryRedirect)
-		}, "(307)"},
+		}, "HTTP status 307"},
 		"Nothing": {"No keys are no answer.", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `<AssumeRoleWithWebIdentityResponse/>`)
-		}, "has no keys"},
+		}, "HTTP status 200 without keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := &Identity{Role: role, TokenFile: filepath.Join(folder(t, map[string]string{"token": "mine"}), "token"), STS: "sts.eu-central-1.amazonaws.com"}
-			_, err := Connection{Identity: i}.Keys(sts(t, tc.handle)).Retrieve(t.Context())
+			_, err := Connection{Identity: i}.Keys(standIn(t, tc.handle)).Retrieve(t.Context())
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "mine") {
 				t.Errorf("%s: got error %v, want one with %q", tc.reason, err, tc.want)
 			}
