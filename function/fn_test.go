@@ -359,6 +359,27 @@ func reported(kinds map[string]any) *fnv1.Resources {
 	return &fnv1.Resources{Items: []*fnv1.Resource{resourceOf(map[string]any{"data": map[string]any{"kinds": kinds}})}}
 }
 
+// TestRequiredObjects shows that an object is required by its name, or by a label where its name is not known.
+func TestRequiredObjects(t *testing.T) {
+	ns := "shop"
+	got := requirements(&edge.Request{}, nil, map[string]compose.Requirement{
+		"named":    {Kind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, Namespace: ns, Name: "fraud-r1"},
+		"labelled": {Kind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, Namespace: ns, Label: compose.Label{Key: "a", Value: "b"}},
+	}).GetResources()
+	want := map[string]*fnv1.ResourceSelector{
+		"named": {ApiVersion: "batch/v1", Kind: "Job", Namespace: &ns, Match: &fnv1.ResourceSelector_MatchName{MatchName: "fraud-r1"}},
+		"labelled": {
+			ApiVersion: "batch/v1", Kind: "Job", Namespace: &ns,
+			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{"a": "b"}}},
+		},
+	}
+	for name, o := range want {
+		if diff := cmp.Diff(o, got[name], protocmp.Transform()); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", name, diff)
+		}
+	}
+}
+
 // TestSchemas are asked for only of kinds that the provider does not report.
 func TestSchemas(t *testing.T) {
 	all := kinds()[algorithmKind].Optional

@@ -46,6 +46,9 @@ func requirements(req *edge.Request, optional map[string]schema.GroupVersionKind
 	for name, o := range objects {
 		apiVersion, k := o.Kind.ToAPIVersionAndKind()
 		s := &fnv1.ResourceSelector{ApiVersion: apiVersion, Kind: k, Match: &fnv1.ResourceSelector_MatchName{MatchName: o.Name}}
+		if o.Label != (compose.Label{}) {
+			s.Match = &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{o.Label.Key: o.Label.Value}}}
+		}
 		if o.Namespace != "" {
 			s.Namespace = &o.Namespace
 		}

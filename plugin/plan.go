@@ -143,6 +143,16 @@ func (w *planned) get(ctx context.Context, of compose.Requirement) (map[string]a
 	if plural := irregular[of.Kind.Kind]; plural != "" {
 		resource.Resource = plural
 	}
+	if of.Label != (compose.Label{}) {
+		l, err := w.cluster.Dynamic.Resource(resource).Namespace(of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: of.Label.Key + "=" + of.Label.Value})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("cannot list %ss: %w", of.Kind.Kind, err)
+		}
+		if l == nil || len(l.Items) == 0 {
+			return nil, nil //nolint:nilnil // There is none.
+		}
+		return l.Items[0].Object, nil
+	}
 	u, err := w.cluster.Dynamic.Resource(resource).Namespace(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

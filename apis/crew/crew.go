@@ -164,7 +164,7 @@ type Retry struct {
 	// WithoutProgress is the number of attempts in a row that may end without progress, which is a step or a checkpoint beyond the best of
 	// the attempts before. Default: 3.
 	WithoutProgress int `json:"withoutProgress,omitempty"`
-	// Attempts is the number of attempts in all. Default: 50.
+	// Attempts is the number of attempts in all, except those that ended because a pod had to go. Default: 50.
 	Attempts int `json:"attempts,omitempty"`
 	// LostSeconds is how long a missing member is waited for before the run reports that it is lost. Default: 300.
 	LostSeconds int `json:"lostSeconds,omitempty"`

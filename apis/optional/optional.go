@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package optional lists the kinds of objects that Capstan composes only where the cluster serves them. The provider reports which
+// Package optional lists the kinds of objects that Capstan composes or reads only where the cluster serves them. The provider reports which
 // it serves in an EnvironmentConfig, and the function reads it there.
 package optional
 
@@ -17,6 +17,7 @@ func Kinds() []schema.GroupVersionKind {
 		{Group: "cert-manager.io", Version: "v1", Kind: "Issuer"},
 		{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "GRPCRoute"},
 		{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"},
+		{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "Workload"},
 		{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"},
 		{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"},
 		{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"},

@@ -176,7 +176,8 @@ type TrainingRetry struct {
 	// +optional
 	WithoutProgress *int32 `json:"withoutProgress,omitempty"`
 
-	// Attempts is the number of attempts of a run in all. Default: 50.
+	// Attempts is the number of attempts of a run in all. Those that end because a pod has to go, as when a queue takes it back, do not
+	// count. Default: 50.
 	//
 	// +kubebuilder:default=50
 	// +kubebuilder:validation:Minimum=1

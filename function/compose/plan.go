@@ -126,7 +126,13 @@ type Requirement struct {
 
 	// Namespace of the object, empty for one of the cluster, and its name.
 	Namespace, Name string
+
+	// Label that only this object has. With it there is no name.
+	Label Label
 }
+
+// A Label of an object.
+type Label struct{ Key, Value string }
 
 // An Event of the composite resource.
 type Event struct {

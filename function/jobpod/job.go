@@ -7,14 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-
-	"github.com/capstan-dev/capstan/apis/v1alpha1"
-)
-
-// Labels of Kueue.
-const (
-	labelQueue    = "kueue.x-k8s.io/queue-name"
-	labelPriority = "kueue.x-k8s.io/priority-class"
 )
 
 // podFailures are how often a pod of one index may fail by itself. Evicted and deleted pods do not count.
@@ -70,16 +62,4 @@ func (j Job) Spec() *applybatchv1.JobSpecApplyConfiguration {
 		spec.WithActiveDeadlineSeconds(j.DeadlineSeconds)
 	}
 	return spec
-}
-
-// QueueLabels of a Job that a queue of Kueue admits.
-func QueueLabels(q *v1alpha1.JobQueue) map[string]string {
-	if q == nil {
-		return nil
-	}
-	l := map[string]string{labelQueue: q.Name}
-	if q.Priority != "" {
-		l[labelPriority] = q.Priority
-	}
-	return l
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/experiment"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/pipeline"
 	pipelinenames "github.com/capstan-dev/capstan/function/pipeline/names"
 	"github.com/capstan-dev/capstan/function/podspec"
@@ -29,8 +30,8 @@ import (
 type Planner struct {
 	Plan compose.Planner
 
-	// Optional kinds of composed objects, by the names their schemas are required under. To compose a kind that the cluster does
-	// not serve would end Crossplane's whole pass.
+	// Optional kinds of objects that are composed or required, by the names their schemas are required under. A kind that the cluster
+	// does not serve would end Crossplane's whole pass.
 	Optional map[string]schema.GroupVersionKind
 
 	// Remembers is the name of the composed object with the note of the settings that there were (see compose.NoteSettings). A kind
@@ -67,6 +68,7 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 			"modelversion":  registryv1alpha1.ModelVersionGroupVersionKind,
 			"modelalias":    registryv1alpha1.ModelAliasGroupVersionKind,
 			"claimtemplate": podspec.ClaimTemplateGVK,
+			"workload":      jobpod.WorkloadGVK,
 		}},
 		apisv1alpha1.PipelineGroupVersionKind.GroupKind(): {Plan: pipeline.Plan, Remembers: pipelinenames.Service, Optional: map[string]schema.GroupVersionKind{
 			"flinkjob":      observev1alpha1.FlinkJobGroupVersionKind,

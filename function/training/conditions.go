@@ -83,7 +83,7 @@ func (p *pass) progressing() xpv2.Condition {
 		}
 		return compose.True(v1alpha1.TypeProgressing, v1alpha1.ReasonTraining, fmt.Sprintf("all ranks of run %d run", l.Run))
 	case v1alpha1.TrainingQueued:
-		return not(fmt.Sprintf("run %d waits for a queue to admit it: see the Workload of Job %s", l.Run, p.Job(l.Run)))
+		return not(p.inQueue())
 	case v1alpha1.TrainingRecovering:
 		return not("all ranks start again" + p.because())
 	case v1alpha1.TrainingEnding:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/training/names"
 	"github.com/capstan-dev/capstan/function/training/runs"
 )
@@ -49,6 +50,7 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 	} else {
 		d.KeepRest()
 	}
+	unlessChanged(d, p)
 	plan := &compose.Plan{
 		Objects:    d.Objects(),
 		Ready:      p.ready(d),
@@ -62,13 +64,17 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 }
 
 // requires the Job of the last run when it is not observed: it ends with its pods, and the next run must not begin before, or Crossplane
-// has lost its reference to it. That depends on what is remembered only, because Crossplane asks until the same is required twice.
+// has lost its reference to it. That depends on what is remembered only, because Crossplane asks until the same is required twice. Of a run
+// that a queue does not let run it also requires what Kueue says.
 func (p *pass) requires() map[string]compose.Requirement {
-	l := p.remembered
-	if l.Run == 0 || p.referenced(l.Run) || l.State == runs.Active && !l.Seen {
-		return nil
+	l, all := p.remembered, map[string]compose.Requirement{}
+	if l.Run > 0 && !p.referenced(l.Run) && (l.State != runs.Active || l.Seen) {
+		all[requiredJob] = compose.Requirement{Kind: jobGVK, Namespace: p.Namespace, Name: p.Job(l.Run)}
 	}
-	return map[string]compose.Requirement{requiredJob: {Kind: jobGVK, Namespace: p.Namespace, Name: p.Job(l.Run)}}
+	if p.queued(l) {
+		all[requiredWorkload] = jobpod.WorkloadOf(p.Observed[names.Job(l.Run)])
+	}
+	return all
 }
 
 // ready while all ranks run, and after success once everything that follows it is done.
@@ -89,7 +95,12 @@ func (p *pass) ready(d *compose.Draft) bool {
 func (p *pass) ttl(d *compose.Draft) time.Duration {
 	pace := compose.Settled
 	switch p.phase {
-	case v1alpha1.TrainingRunning, v1alpha1.TrainingQueued, v1alpha1.TrainingScheduled, v1alpha1.TrainingFailed, v1alpha1.TrainingSuspended:
+	case v1alpha1.TrainingQueued:
+		// Crossplane does not watch what Kueue says.
+		if pace = compose.Waiting; !p.evaluated() {
+			pace = compose.Expecting
+		}
+	case v1alpha1.TrainingRunning, v1alpha1.TrainingScheduled, v1alpha1.TrainingFailed, v1alpha1.TrainingSuspended:
 	case v1alpha1.TrainingSucceeded:
 		if p.register.asked && !p.register.done() {
 			pace = compose.Waiting

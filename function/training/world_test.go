@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/jobpod/jobtest"
 	"github.com/capstan-dev/capstan/function/training/names"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
@@ -34,6 +35,9 @@ type world struct {
 	settings inputv1alpha1.Settings
 	// podMonitors says whether the cluster serves the kind.
 	podMonitors compose.Availability
+	// workloads says whether it serves Kueue's, and workload is what Kueue says of the Job.
+	workloads compose.Availability
+	workload  compose.Object
 
 	// plan of the last pass.
 	plan *compose.Plan
@@ -79,10 +83,22 @@ func (w *world) ask() *compose.Plan {
 		Now: w.now, Composite: xr, Observed: w.Composed, Settings: w.settings,
 		Kinds: map[schema.GroupVersionKind]compose.Availability{
 			observev1alpha1.RunGroupVersionKind: compose.Available, PodMonitorGVK: w.podMonitors, registryv1alpha1.ModelVersionGroupVersionKind: compose.Available,
-			registryv1alpha1.ModelAliasGroupVersionKind: compose.Available,
+			registryv1alpha1.ModelAliasGroupVersionKind: compose.Available, jobpod.WorkloadGVK: w.workloads,
 		},
 	}
-	return composetest.Ask(w.t, Plan, r, w.Find)
+	return composetest.Ask(w.t, Plan, r, w.find)
+}
+
+// find what the plan requires.
+func (w *world) find(of compose.Requirement) compose.Object {
+	if of.Kind == jobpod.WorkloadGVK {
+		if w.workload == nil || compose.TextOf(w.workload, "metadata", "namespace") != of.Namespace ||
+			compose.TextOf(w.workload, "metadata", "labels", of.Label.Key) != of.Label.Value {
+			return nil
+		}
+		return w.workload
+	}
+	return w.Find(of)
 }
 
 // pass is one pass of Crossplane. Where it crashes before it writes the status, only objects are applied.

@@ -5,7 +5,8 @@
 //
 //	hack/capstan-cluster up                       start it (NODES=3 or --nodes 3 for three nodes), wait until all is ready;
 //	                                              --core: until a first Algorithm can be served, and the next up does the rest
-//	hack/capstan-cluster add-ons                  install what has changed of the add-ons into the cluster that runs
+//	hack/capstan-cluster add-ons [NAME]           install what has changed of the add-ons into the cluster that runs; by name also
+//	                                              those that only a test needs, as in kueue
 //	hack/capstan-cluster status                   which machines run; --leftovers: what is on this machine, fails if anything
 //	hack/capstan-cluster exec -- CMD ARGS         run a command in the cluster's network, with KUBECONFIG set and with kubectl
 //	                                              and crossplane (the command line) in PATH
@@ -102,10 +103,12 @@ func (u upCmd) Run(ctx context.Context, c *cluster.Cluster, p *progress.Printer)
 	return c.Up(ctx, u.Nodes, u.Core, p)
 }
 
-type addOnsCmd struct{}
+type addOnsCmd struct {
+	Names []string `arg:"" help:"Names of add-ons, as in kueue, which only some tests need. Default: all usual ones." optional:""`
+}
 
-func (addOnsCmd) Run(ctx context.Context, c *cluster.Cluster, p *progress.Printer) error {
-	return c.AddOns(ctx, p)
+func (a addOnsCmd) Run(ctx context.Context, c *cluster.Cluster, p *progress.Printer) error {
+	return c.AddOns(ctx, a.Names, p)
 }
 
 type downCmd struct {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addons installs what a bare Kubernetes lacks. An add-on is a small named stage in a file of its own; Core and Rest
-// are the table of contents.
+// Package addons installs what a bare Kubernetes lacks. An add-on is a small named stage in a file of its own; Core, Rest and
+// Optional are the table of contents.
 package addons
 
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/capstan-dev/capstan/hack/internal/build"
 	"github.com/capstan-dev/capstan/hack/internal/progress"
@@ -49,6 +50,23 @@ func Rest() []Stage {
 		mlflow{},
 		certManager{},
 	}
+}
+
+// Optional returns the add-ons that a cluster has only when they are named: each is for the one test that needs it.
+func Optional() []Stage { return []Stage{kueue{}} }
+
+// Named returns the stages of these names, in their order.
+func Named(names ...string) ([]Stage, error) {
+	all := slices.Concat(Core(), Rest(), Optional())
+	var found []Stage
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(s Stage) bool { return s.Name() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("cannot find an add-on %q", name)
+		}
+		found = append(found, all[i])
+	}
+	return found, nil
 }
 
 // Tools names the programs that stages need, in their order.

@@ -3,6 +3,7 @@
 package addons
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,9 +33,28 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// TestNamed shows that an add-on which no cluster has as a rule is found by its name, and that a wrong name is no add-on.
+func TestNamed(t *testing.T) {
+	found, err := Named("kueue")
+	if err != nil || len(found) != 1 || found[0].Name() != "kueue" {
+		t.Errorf("want the add-on kueue, got %v, %v", found, err)
+	}
+	if found, err := Named("kueue", "queue"); err == nil {
+		t.Errorf("want no add-on of a wrong name, got %v", found)
+	}
+}
+
+// TestKueueRole shows that the rights of the module get a name of ours.
+func TestKueueRole(t *testing.T) {
+	got := string(kueueRole([]byte("kind: ClusterRole\nmetadata:\n  name: manager-role\nrules: []\n")))
+	if diff := cmp.Diff("kind: ClusterRole\nmetadata:\n  name: capstan:kueue\nrules: []\n", got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 func TestToolsAreKnown(t *testing.T) {
 	b := &build.Builder{Source: "../.."}
-	for _, name := range Tools(append(Core(), Rest()...)) {
+	for _, name := range Tools(slices.Concat(Core(), Rest(), Optional())) {
 		if _, err := b.Dir(name); err != nil {
 			t.Errorf("a stage waits for a tool that nobody builds: %v", err)
 		}
@@ -70,6 +90,7 @@ func TestRender(t *testing.T) {
 		"S3":       map[string]string{"AccessKeyID": "YQ==", "SecretAccessKey": "Yg=="},
 		"MLflow":   map[string]string{"Username": "YQ==", "Password": "Yg=="},
 		"Reloader": "registry/reloader:1", "Version": "3.15.0", "Config": `"externalRules: []\n"`, "Checksum": "00",
+		"Webhooks": kueueWebhooks(), "Configurations": kueueConfigurations(),
 		"Serve": `"import uvicorn\n"`, "Environment": "/run/programs/mlflow", "System": []string{"/usr", "/lib"},
 	}
 	entries, err := manifests.ReadDir("manifests")

@@ -129,6 +129,8 @@ func Tools() []Tool {
 		// Its jars come as a Python package. make nightly runs them; no cluster needs them.
 		{Name: "flink", Module: "apache-flink-libraries", Usual: 40 * time.Second, Python: true},
 		{Name: "mkdocs", Module: "mkdocs-material", Usual: 15 * time.Second, Python: true},
+		// Its test installs it; no other cluster needs it.
+		{Name: "kueue", Module: "sigs.k8s.io/kueue", Usual: 2 * time.Minute},
 		// What stands for kubelets and controllers where thousands of objects are needed, and no pods (hack/scale).
 		{Name: "kwok", Module: "sigs.k8s.io/kwok", Usual: 80 * time.Second},
 	}

@@ -10,9 +10,16 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
-// AddOns installs all add-ons again into a cluster that runs. Those that have changed since it was started are renewed, the
-// others stay as they are.
-func (c *Cluster) AddOns(ctx context.Context, p *progress.Printer) error {
+// AddOns installs all usual add-ons again into a cluster that runs, or those that are named. What has changed since the cluster was
+// started is renewed, the rest stays as it is.
+func (c *Cluster) AddOns(ctx context.Context, names []string, p *progress.Printer) error {
+	stages := append(addons.Core(), addons.Rest()...)
+	if len(names) > 0 {
+		var err error
+		if stages, err = addons.Named(names...); err != nil {
+			return err
+		}
+	}
 	unlock, err := c.lock()
 	if err != nil {
 		return err
@@ -33,7 +40,6 @@ func (c *Cluster) AddOns(ctx context.Context, p *progress.Printer) error {
 	if err != nil {
 		return err
 	}
-	stages := append(addons.Core(), addons.Rest()...)
 	queue, err := builder.Start(ctx, p, addons.Tools(stages)...)
 	if err != nil {
 		return err

@@ -139,6 +139,9 @@ func account(l protocol.Ledger, class crew.Class, furthest int64, saved, volunta
 		l.WithoutProgress++
 	}
 	l.Best, l.Judged = max(l.Best, furthest), true
+	if voluntary {
+		l.Excused++
+	}
 	switch class {
 	case crew.ClassNonFinite:
 		l.NonFinite++
@@ -163,7 +166,7 @@ func (m *Machine) hopeless(class crew.Class) string {
 		return fmt.Sprintf("memory was not enough in %d attempts without progress: raise resources.memory", l.OutOfMemory)
 	case l.WithoutProgress >= retry.WithoutProgress:
 		return fmt.Sprintf("%d attempts in a row ended without progress (retry.withoutProgress)", l.WithoutProgress)
-	case l.Attempt+1 >= retry.Attempts:
+	case l.Attempt+1-l.Excused >= retry.Attempts:
 		return fmt.Sprintf("all %d attempts are used up (retry.attempts)", retry.Attempts)
 	}
 	return ""

@@ -420,8 +420,13 @@ func TestBudgets(t *testing.T) {
 			}, want: 3, says: "was not a number in 3 attempts",
 		},
 		"Disruptions": {
-			reason: "A pod that had to go is no sign that the training fails.",
+			reason: "A pod that had to go, as when a queue takes all pods back, is no sign that the training fails: such attempts use nothing up.",
 			plan:   crew.Plan{Workers: 2, Retry: crew.Retry{Attempts: 10}}, each: func(s *script, attempt int) {
+				if attempt >= 30 {
+					s.step(0, attempt, int64(10+attempt))
+					s.fault(1, attempt, crew.ClassUser)
+					return
+				}
 				s.say(1, protocol.Message{Kind: protocol.Leaving})
 				s.stopped(attempt, 1)
 				s.gone(1)
@@ -429,7 +434,23 @@ func TestBudgets(t *testing.T) {
 				if s.m.phase != ended {
 					s.hello(1)
 				}
-			}, want: 10, says: "all 10 attempts",
+			}, want: 40, says: "all 10 attempts",
+		},
+		"No retry": {
+			reason: "One attempt is one that may fail. A queue may take its pods back, nevertheless.",
+			plan:   crew.Plan{Workers: 2, Retry: crew.Retry{Attempts: 1}}, each: func(s *script, attempt int) {
+				if attempt > 0 {
+					s.fault(1, attempt, crew.ClassUser)
+					return
+				}
+				s.say(1, protocol.Message{Kind: protocol.Leaving})
+				s.stopped(attempt, 1)
+				s.gone(1)
+				s.stopped(attempt, 0)
+				if s.m.phase != ended {
+					s.hello(1)
+				}
+			}, want: 2, says: "all 1 attempts",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -95,6 +95,8 @@ type Ledger struct {
 	OutOfMemory     int `json:"outOfMemory,omitempty"`
 	// Stalls is the number of attempts that stalled.
 	Stalls int `json:"stalls,omitempty"`
+	// Excused is the number of attempts that ended because a pod had to go.
+	Excused int `json:"excused,omitempty"`
 	// Recognised reports that a step of a rank was recognised in an attempt before.
 	Recognised bool `json:"recognised,omitempty"`
 	// Judged reports that the numbers above count the attempt, which has ended.
