@@ -119,7 +119,7 @@ func applied(ns, name string) func(context.Context) error {
 			return err
 		}
 		if c := tr.Status.GetCondition(xpv2.TypeSynced); c.Status != corev1.ConditionTrue || c.ObservedGeneration != tr.Generation {
-			return fmt.Errorf("Synced is %s for generation %d of %d: %s", c.Status, c.ObservedGeneration, tr.Generation, c.Message)
+			return fmt.Errorf("condition Synced is %s for generation %d of %d: %s", c.Status, c.ObservedGeneration, tr.Generation, c.Message)
 		}
 		return nil
 	}
