@@ -245,6 +245,12 @@ type PipelineSpec struct {
 	// +optional
 	Queue *JobQueue `json:"queue,omitempty"`
 
+	// Lineage reports each run, and the data that it reads and writes, to the platform's server for OpenLineage. It never holds up a run.
+	// Default: nothing is reported.
+	//
+	// +optional
+	Lineage *PipelineLineage `json:"lineage,omitempty"`
+
 	// VolumeMounts are the folders of the program where volumes of spec.pod.volumes appear, and where config and secret-NAME do, when it is
 	// not their usual folder.
 	//

@@ -34,6 +34,7 @@ func objects(d *compose.Draft, p *pass) error {
 	serviceAccount(d, p)
 	networkPolicy(d, p)
 	history(d, p)
+	p.lineage().Compose(d, p.lineageRuns())
 	mounted(d, p)
 	if err := cronJob(d, p); err != nil {
 		return err

@@ -35,6 +35,9 @@ type world struct {
 	// reports of the provider by the name of the Job.
 	reports map[string]map[string]any
 
+	// alone: no provider is installed that sends events about runs.
+	alone bool
+
 	// plan of the last pass.
 	plan *compose.Plan
 }
@@ -99,9 +102,15 @@ func (w *world) ask() *compose.Plan {
 		}
 		w.Composed[names.History] = composetest.With(o, map[string]any{"status": map[string]any{"atProvider": map[string]any{"pipeline": "daily", "jobs": jobs}}})
 	}
+	events := compose.Available
+	if w.alone {
+		events = compose.Unavailable
+	}
 	r := compose.Request{
 		Now: w.now, Composite: xr, Observed: w.Composed, Settings: settings(),
-		Kinds: map[schema.GroupVersionKind]compose.Availability{observev1alpha1.JobHistoryGroupVersionKind: compose.Available},
+		Kinds: map[schema.GroupVersionKind]compose.Availability{
+			observev1alpha1.JobHistoryGroupVersionKind: compose.Available, observev1alpha1.LineageGroupVersionKind: events,
+		},
 	}
 	return composetest.Ask(w.t, Plan, r, w.Find)
 }

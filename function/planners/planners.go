@@ -73,6 +73,7 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 		apisv1alpha1.PipelineGroupVersionKind.GroupKind(): {Plan: pipeline.Plan, Remembers: pipelinenames.Service, Optional: map[string]schema.GroupVersionKind{
 			"flinkjob":      observev1alpha1.FlinkJobGroupVersionKind,
 			"jobhistory":    observev1alpha1.JobHistoryGroupVersionKind,
+			"lineage":       observev1alpha1.LineageGroupVersionKind,
 			"claimtemplate": podspec.ClaimTemplateGVK,
 		}},
 	}

@@ -53,6 +53,7 @@ const (
 	ownVolumes    = "It selects among the volume claims of Databases of its own namespace, whose quota bounds what they may grow to."
 	ownCredential = "It is read in the tenant's own namespace, and sent only if the Secret is of a Credential, whose values are for servers."
 	countsNodes   = "It selects among nodes, of which only the number and the zones are told. A pod with it would tell as much."
+	anyDataset    = "It is data for the server, and the schema bounds it. A tenant may name any dataset, as with a client of its own: the job says whose words it is."
 	ownNamespace  = "It is read in the tenant's own namespace, and nothing of it is told."
 )
 
@@ -216,6 +217,17 @@ func fields() map[string]field {
 		"Hook.spec.forProvider.url":                                          {attack: hookURLs},
 		"JobHistory.metadata.annotations[crossplane.io/external-name]":       {harmless: "A JobHistory has nothing outside."},
 		"JobHistory.spec.forProvider.pipeline":                               {attack: othersJobs},
+		"Lineage.metadata.annotations[crossplane.io/external-name]":          {harmless: "A Lineage has no name outside."},
+		"Lineage.spec.providerConfigRef.kind":                                {attack: kindsOfConfig},
+		"Lineage.spec.providerConfigRef.name":                                {attack: othersConfig},
+		"Lineage.spec.forProvider.job":                                       {harmless: "It is a name in the namespace of jobs that the config defines, which has the namespace of the Lineage."},
+		"Lineage.spec.forProvider.inputs[].namespace":                        {harmless: anyDataset},
+		"Lineage.spec.forProvider.inputs[].name":                             {harmless: anyDataset},
+		"Lineage.spec.forProvider.outputs[].namespace":                       {harmless: anyDataset},
+		"Lineage.spec.forProvider.outputs[].name":                            {harmless: anyDataset},
+		"Lineage.spec.forProvider.runs[].name":                               {harmless: "It is hashed with the cluster and the namespace into the ID of a run."},
+		"Lineage.spec.forProvider.runs[].startedAt":                          {harmless: "It is a time."},
+		"Lineage.spec.forProvider.runs[].endedAt":                            {harmless: "It is a time."},
 		"Receiver.metadata.annotations[crossplane.io/external-name]":         {harmless: "A Receiver has nothing outside."},
 		"Receiver.spec.forProvider.rules[].name":                             {harmless: "It is a part of the names of its Signals, which the schema bounds."},
 		"Receiver.spec.forProvider.rules[].match{}":                          {harmless: "It is compared for equality only."},
@@ -528,7 +540,7 @@ func bucketRegions(t *testing.T, s *stage) {
 func (s *stage) managed() []resource.ModernManaged {
 	return []resource.ModernManaged{
 		bucket("bank", s.name()), model("bank", s.name()), version("bank", s.name(), "money"), alias("bank", s.name(), "money", "champion", "1"),
-		analysis("bank", s.name(), "reco"),
+		analysis("bank", s.name(), "reco"), lineage("bank", s.name()),
 	}
 }
 

@@ -58,6 +58,7 @@ func objects(d *compose.Draft, p *pass) error {
 	disruptionBudget(d, p)
 	autoscaler(d, p)
 	job(d, p)
+	p.lineage().Compose(d, p.lineageRuns())
 	return nil
 }
 

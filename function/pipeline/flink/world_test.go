@@ -93,7 +93,9 @@ func (w *world) ask() *compose.Plan {
 	spec, problems, _ := definition.Decode[v1alpha1.PipelineSpec](theDefinition(), "clicks", w.spec)
 	plan, err := Plan(compose.Request{
 		Now: w.now, Composite: xr, Observed: w.composed, Settings: settings(),
-		Kinds: map[schema.GroupVersionKind]compose.Availability{observev1alpha1.FlinkJobGroupVersionKind: compose.Available},
+		Kinds: map[schema.GroupVersionKind]compose.Availability{
+			observev1alpha1.FlinkJobGroupVersionKind: compose.Available, observev1alpha1.LineageGroupVersionKind: compose.Available,
+		},
 	}, spec, slices.Concat([]check.Problem{}, problems))
 	if err != nil {
 		w.t.Fatal(err)
