@@ -117,6 +117,7 @@ func texts() map[string]*entry {
 		"Pipeline.spec.lineage.inputs[].namespace":                                          to(inLineage + "inputs[].namespace"),
 		"Pipeline.spec.lineage.outputs[].name":                                              to(inLineage + "outputs[].name"),
 		"Pipeline.spec.lineage.outputs[].namespace":                                         to(inLineage + "outputs[].namespace"),
+		"Pipeline.spec.metrics.path":                                                        to("PodMonitor.spec.podMetricsEndpoints[].path"),
 		"Pipeline.spec.pod.volumes[]{any}":                                                  {nowhere: "Volumes are checked as a whole, as for Algorithms: TestOverlayRefused and TestOverlaySettings in function/algorithm."},
 		"Pipeline.spec.podMetadata.annotations{}":                                           to("Job.spec.template.metadata.annotations.example.org/owner"),
 		"Pipeline.spec.resources.deviceRequest.selectors[].cel.expression":                  to("ResourceClaimTemplate.spec.spec.devices.requests[].exactly.selectors[].cel.expression"),

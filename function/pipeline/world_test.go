@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/jobpod/jobtest"
 	"github.com/capstan-dev/capstan/function/pipeline/names"
+	"github.com/capstan-dev/capstan/function/scrape"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -34,6 +35,10 @@ type world struct {
 
 	// reports of the provider by the name of the Job.
 	reports map[string]map[string]any
+
+	// podMonitors reports whether the cluster serves them, and scrapes are the namespaces whose pods scrape.
+	podMonitors compose.Availability
+	scrapes     []string
 
 	// alone: no provider is installed that sends events about runs.
 	alone bool
@@ -110,8 +115,10 @@ func (w *world) ask() *compose.Plan {
 		Now: w.now, Composite: xr, Observed: w.Composed, Settings: settings(),
 		Kinds: map[schema.GroupVersionKind]compose.Availability{
 			observev1alpha1.JobHistoryGroupVersionKind: compose.Available, observev1alpha1.LineageGroupVersionKind: events,
+			scrape.PodMonitorGVK: w.podMonitors,
 		},
 	}
+	r.Settings.Algorithm.MetricsNamespaces = w.scrapes
 	return composetest.Ask(w.t, Plan, r, w.Find)
 }
 

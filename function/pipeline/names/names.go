@@ -16,6 +16,7 @@ import (
 const (
 	CronJob        = "cronjob"
 	History        = "history"
+	Monitor        = "monitor"
 	NetworkPolicy  = "networkpolicy"
 	Service        = "service"
 	ServiceAccount = "serviceaccount"
