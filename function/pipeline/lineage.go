@@ -25,8 +25,7 @@ func (p *pass) lineageRuns() []observev1alpha1.LineageRun {
 			continue
 		}
 		one := observev1alpha1.LineageRun{Name: r.Job, StartedAt: *instant(r.Started), State: observev1alpha1.LineageRunning}
-		switch r.State {
-		case runs.Succeeded, runs.Failed, runs.Ended:
+		if slices.Contains([]runs.State{runs.Succeeded, runs.Failed, runs.Ended}, r.State) {
 			one.State, one.EndedAt = observev1alpha1.LineageRunState(r.State), instant(r.Ended)
 		}
 		all = append(all, one)

@@ -38,7 +38,7 @@ func rules(written []monitoringv1.RelabelConfig) []*relabel.Config {
 // TestTargets lets Prometheus relabel targets as it finds them.
 func TestTargets(t *testing.T) {
 	label := Label("capstan_dev_pipeline", "pipeline")
-	byPort, any := Program("state", 9090, "/metrics", label), AnyProgram(9249, "/metrics", label)
+	byPort, each := Program("state", 9090, "/metrics", label), AnyProgram(9249, "/metrics", label)
 	const daily = `, endpoint="metrics", pipeline="daily"}`
 	cases := map[string]struct {
 		reason              string
@@ -48,10 +48,10 @@ func TestTargets(t *testing.T) {
 	}{
 		"IPv4":        {reason: "Only the port changes.", by: byPort, address: "10.0.3.7:7701", want: `{__address__="10.0.3.7:9090"` + daily},
 		"IPv6":        {reason: "An address of IPv6 keeps its brackets.", by: byPort, address: "[fd00::7701:7]:7701", want: `{__address__="[fd00::7701:7]:9090"` + daily},
-		"PortOrNot":   {reason: "A container with a port is a target.", by: any, address: "10.0.3.7:7701", ip: "10.0.3.7", isInit: "false", want: `{__address__="10.0.3.7:9249"` + daily},
-		"NoPort":      {reason: "So is one without.", by: any, address: "10.0.3.7", ip: "10.0.3.7", isInit: "false", want: `{__address__="10.0.3.7:9249"` + daily},
-		"NoPortIPv6":  {reason: "An address of IPv6 gets brackets.", by: any, address: "fd00::7", ip: "fd00::7", isInit: "false", want: `{__address__="[fd00::7]:9249"` + daily},
-		"Preparation": {reason: "It has ended, and its pod would be scraped twice.", by: any, address: "10.0.3.7", ip: "10.0.3.7", isInit: "true"},
+		"PortOrNot":   {reason: "A container with a port is a target.", by: each, address: "10.0.3.7:7701", ip: "10.0.3.7", isInit: "false", want: `{__address__="10.0.3.7:9249"` + daily},
+		"NoPort":      {reason: "So is one without.", by: each, address: "10.0.3.7", ip: "10.0.3.7", isInit: "false", want: `{__address__="10.0.3.7:9249"` + daily},
+		"NoPortIPv6":  {reason: "An address of IPv6 gets brackets.", by: each, address: "fd00::7", ip: "fd00::7", isInit: "false", want: `{__address__="[fd00::7]:9249"` + daily},
+		"Preparation": {reason: "It has ended, and its pod would be scraped twice.", by: each, address: "10.0.3.7", ip: "10.0.3.7", isInit: "true"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestTargets(t *testing.T) {
 // TestForgedSeries: no pod of a tenant has series which the rules for alerts take for the provider's.
 func TestForgedSeries(t *testing.T) {
 	state := State("state", "/metrics", "capstan_stream_", "pipeline_namespace")
-	program, any := Program("state", 9090, "/metrics"), AnyProgram(9090, "/metrics")
+	program, each := Program("state", 9090, "/metrics"), AnyProgram(9090, "/metrics")
 	cases := map[string]struct {
 		reason string
 		by     monitoringv1.PodMetricsEndpoint
@@ -85,7 +85,7 @@ func TestForgedSeries(t *testing.T) {
 		"OtherKind":      {reason: "The companion of a stream has no such series.", by: state, series: labels.FromStrings("__name__", "capstan_training_phase", "training_namespace", "ads")},
 		"Program":        {reason: "Series of the program are kept.", by: program, series: labels.FromStrings("__name__", "rows_total"), want: `{__name__="rows_total"}`},
 		"AsCapstan":      {reason: "A program has no series of Capstan.", by: program, series: labels.FromStrings("__name__", "capstan_pipeline_phase", "pipeline_namespace", "ads")},
-		"AsRule":         {reason: "Nor recorded ones.", by: any, series: labels.FromStrings("__name__", "capstan:pipeline_phase")},
+		"AsRule":         {reason: "Nor recorded ones.", by: each, series: labels.FromStrings("__name__", "capstan:pipeline_phase")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

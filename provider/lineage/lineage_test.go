@@ -99,15 +99,22 @@ func read(t *testing.T, bodies []string) (events []seen, ids []string) {
 	t.Helper()
 	for _, body := range bodies {
 		var e struct {
-			EventType, EventTime string
-			Run                  struct{ RunID string }
-			Job                  struct {
-				Namespace, Name string
-				Facets          struct {
-					JobType struct{ ProcessingType string }
-				}
-			}
-			Inputs, Outputs []openlineage.Dataset
+			EventType string `json:"eventType"`
+			EventTime string `json:"eventTime"`
+			Run       struct {
+				ID string `json:"runId"`
+			} `json:"run"`
+			Job struct {
+				Namespace string `json:"namespace"`
+				Name      string `json:"name"`
+				Facets    struct {
+					JobType struct {
+						ProcessingType string `json:"processingType"`
+					} `json:"jobType"`
+				} `json:"facets"`
+			} `json:"job"`
+			Inputs  []openlineage.Dataset `json:"inputs"`
+			Outputs []openlineage.Dataset `json:"outputs"`
 		}
 		if err := json.Unmarshal([]byte(body), &e); err != nil {
 			t.Fatal(err)
@@ -116,7 +123,7 @@ func read(t *testing.T, bodies []string) (events []seen, ids []string) {
 			e.EventType, strings.TrimPrefix(e.EventTime, "2026-11-20T"), e.Job.Namespace, e.Job.Name, e.Job.Facets.JobType.ProcessingType,
 			fmt.Sprint(e.Inputs, " to ", e.Outputs),
 		})
-		ids = append(ids, e.Run.RunID)
+		ids = append(ids, e.Run.ID)
 	}
 	return events, ids
 }

@@ -73,9 +73,10 @@ func about(s v1alpha1.LineageSent, r v1alpha1.LineageRun) bool {
 
 // remember an event of a run, and forget the runs that are gone.
 func remember(cr *v1alpha1.Lineage, done v1alpha1.LineageSent) {
-	all := slices.DeleteFunc(slices.Clone(cr.Status.AtProvider.Sent), func(s v1alpha1.LineageSent) bool {
+	rest := slices.DeleteFunc(slices.Clone(cr.Status.AtProvider.Sent), func(s v1alpha1.LineageSent) bool {
 		return s.Run == done.Run && s.StartedAt.Equal(&done.StartedAt) ||
 			!slices.ContainsFunc(cr.Spec.ForProvider.Runs, func(r v1alpha1.LineageRun) bool { return about(s, r) })
 	})
-	cr.Status.AtProvider.Sent = append(all, done)
+	rest = append(rest, done)
+	cr.Status.AtProvider.Sent = rest
 }

@@ -57,7 +57,7 @@ func (p *pass) lineageRun() *observev1alpha1.LineageRun {
 		Name: fmt.Sprintf("%s-r%d", p.Name, l.Revision), StartedAt: metav1.NewTime(*l.Since), State: observev1alpha1.LineageRunning,
 	}
 	if seen := p.present(); seen != nil {
-		switch flink.Phase(seen.Phase) {
+		switch flink.Phase(seen.Phase) { //nolint:exhaustive // The others are no ends.
 		case flink.PhaseFinished:
 			r.State = observev1alpha1.LineageSucceeded
 		case flink.PhaseCanceled:
