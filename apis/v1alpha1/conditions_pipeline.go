@@ -4,12 +4,15 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// TypeLineageSent: True while the server for OpenLineage takes the events of runs, False while it does not. No run waits for it. Only
-// with spec.lineage. It has the reasons of Connected, ReasonProviderMissing and ReasonNothingSent.
-const TypeLineageSent xpv2.ConditionType = "LineageSent"
+// The condition LineageSent of a Pipeline, and its own reason.
+const (
+	// TypeLineageSent: True while the server for OpenLineage takes the events of runs, False while it does not. No run waits for it. Only
+	// with spec.lineage. It has the reasons of Connected, ReasonProviderMissing and ReasonNothingSent.
+	TypeLineageSent xpv2.ConditionType = "LineageSent"
 
-// ReasonNothingSent: no event has been sent yet. Read the log of the provider if this stays.
-const ReasonNothingSent xpv2.ConditionReason = "NothingSent"
+	// ReasonNothingSent: no event has been sent yet. Read the log of the provider if this stays.
+	ReasonNothingSent xpv2.ConditionReason = "NothingSent"
+)
 
 // Reasons of the conditions Progressing and Succeeded of a Pipeline. Its phases are reasons of Progressing, too, and ReasonProgramFailed,
 // ReasonDeadlineExceeded and ReasonNotFinished mean the same as for a Training.

@@ -61,29 +61,35 @@ const (
 // test.
 func fields() map[string]field {
 	return map[string]field{
-		"ClusterProviderConfig.spec.allowedNamespaces[]":                          {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.allowedSources[]":                      {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.caBundle":                              {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.credentials.basic.secretRef.name":      {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.credentials.bearer.secretRef.name":     {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.url":                                   {harmless: platformOnly},
-		"ClusterProviderConfig.spec.prometheus.caBundle":                          {harmless: platformOnly},
-		"ClusterProviderConfig.spec.prometheus.credentials.basic.secretRef.name":  {harmless: platformOnly},
-		"ClusterProviderConfig.spec.prometheus.credentials.bearer.secretRef.name": {harmless: platformOnly},
-		"ClusterProviderConfig.spec.prometheus.url":                               {harmless: platformOnly},
-		"ClusterProviderConfig.spec.retry.baseDelay":                              {harmless: platformOnly},
-		"ClusterProviderConfig.spec.retry.maxDelay":                               {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.bucketPrefix":                              {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.caBundle":                                  {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.credentials.secretRef.name":                {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.endpoint":                                  {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.region":                                    {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.workloadCredentials.secretRef.name":        {harmless: platformOnly},
-		"ClusterProviderConfig.spec.secretsNamespace":                             {harmless: platformOnly},
+		"ClusterProviderConfig.spec.allowedNamespaces[]":                           {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.allowedSources[]":                       {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.caBundle":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.credentials.basic.secretRef.name":       {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.credentials.bearer.secretRef.name":      {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.url":                                    {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.caBundle":                          {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.credentials.basic.secretRef.name":  {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.credentials.bearer.secretRef.name": {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.jobNamespace":                      {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.url":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.caBundle":                           {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.credentials.basic.secretRef.name":   {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.credentials.bearer.secretRef.name":  {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.url":                                {harmless: platformOnly},
+		"ClusterProviderConfig.spec.retry.baseDelay":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.retry.maxDelay":                                {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.bucketPrefix":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.caBundle":                                   {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.credentials.secretRef.name":                 {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.endpoint":                                   {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.region":                                     {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.workloadCredentials.secretRef.name":         {harmless: platformOnly},
+		"ClusterProviderConfig.spec.secretsNamespace":                              {harmless: platformOnly},
 
-		"ProviderConfig.spec.s3.endpoint":    {attack: urls(s3At)},
-		"ProviderConfig.spec.mlflow.url":     {attack: urls(mlflowAt)},
-		"ProviderConfig.spec.prometheus.url": {attack: urls(prometheusAt)},
+		"ProviderConfig.spec.s3.endpoint":     {attack: urls(s3At)},
+		"ProviderConfig.spec.mlflow.url":      {attack: urls(mlflowAt)},
+		"ProviderConfig.spec.prometheus.url":  {attack: urls(prometheusAt)},
+		"ProviderConfig.spec.openLineage.url": {attack: urls(openLineageAt)},
 
 		"ProviderConfig.spec.s3.credentials.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
 			s := s3At("https://203.0.113.1")
@@ -121,13 +127,27 @@ func fields() map[string]field {
 
 			return s
 		})},
-		"ProviderConfig.spec.mlflow.allowedSources[]": {harmless: "It narrows what the tenant's own versions may name."},
-		"ProviderConfig.spec.mlflow.caBundle":         {harmless: "It is for connections with the tenant's own server."},
-		"ProviderConfig.spec.prometheus.caBundle":     {harmless: "It is for connections with the tenant's own server."},
-		"ProviderConfig.spec.s3.caBundle":             {harmless: "It is for connections with the tenant's own server."},
-		"ProviderConfig.spec.s3.region":               {attack: regions},
-		"ProviderConfig.spec.retry.baseDelay":         {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
-		"ProviderConfig.spec.retry.maxDelay":          {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
+		"ProviderConfig.spec.openLineage.credentials.basic.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := openLineageAt("https://203.0.113.1")
+			s.OpenLineage.Credentials = basic(name)
+
+			return s
+		})},
+		"ProviderConfig.spec.openLineage.credentials.bearer.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := openLineageAt("https://203.0.113.1")
+			s.OpenLineage.Credentials = bearer(name)
+
+			return s
+		})},
+		"ProviderConfig.spec.openLineage.caBundle":     {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.openLineage.jobNamespace": {harmless: "It is data for the tenant's own server."},
+		"ProviderConfig.spec.mlflow.allowedSources[]":  {harmless: "It narrows what the tenant's own versions may name."},
+		"ProviderConfig.spec.mlflow.caBundle":          {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.prometheus.caBundle":      {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.s3.caBundle":              {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.s3.region":                {attack: regions},
+		"ProviderConfig.spec.retry.baseDelay":          {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
+		"ProviderConfig.spec.retry.maxDelay":           {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
 
 		"Autoscaler.metadata.annotations[crossplane.io/external-name]": {harmless: "An Autoscaler has nothing outside."},
 		"Bucket.metadata.annotations[crossplane.io/external-name]":     {attack: othersBucket},
@@ -444,6 +464,10 @@ func mlflowAt(url string) v1alpha1.ProviderConfigSpec {
 
 func prometheusAt(url string) v1alpha1.ProviderConfigSpec {
 	return v1alpha1.ProviderConfigSpec{Prometheus: &v1alpha1.PrometheusConfig{URL: url}}
+}
+
+func openLineageAt(url string) v1alpha1.ProviderConfigSpec {
+	return v1alpha1.ProviderConfigSpec{OpenLineage: &v1alpha1.OpenLineageConfig{URL: url}}
 }
 
 func basic(name string) *v1alpha1.HTTPCredentials {
