@@ -38,6 +38,7 @@ const (
 	inTaskPlan    = "Deployment.spec.template.metadata.annotations.capstan.dev/plan|"
 	inFlinkPlan   = "StatefulSet.spec.template.metadata.annotations.capstan.dev/plan|"
 	noClaims      = "No pod of Flink has claims of devices: TestRefused in function/pipeline."
+	inLineage     = "Lineage.spec.forProvider."
 	inRotation    = "Credential.spec.forProvider.rotation.id"
 	inMember      = "StatefulSet.spec.template.spec.containers[].env[].value"
 	inBackup      = "CronJob.spec.jobTemplate.spec.template.spec.containers[].env[].value"
@@ -112,6 +113,11 @@ func texts() map[string]*entry {
 		"Pipeline.spec.flink.taskManagerResources.deviceRequest.deviceClassName":            {refused: noClaims},
 		"Pipeline.spec.flink.taskManagerResources.deviceRequest.selectors[].cel.expression": {refused: noClaims},
 		"Pipeline.spec.image":                                                               to("Job.spec.template.spec.containers[].image"),
+		"Pipeline.spec.lineage.inputs[].name":                                               to(inLineage + "inputs[].name"),
+		"Pipeline.spec.lineage.inputs[].namespace":                                          to(inLineage + "inputs[].namespace"),
+		"Pipeline.spec.lineage.outputs[].name":                                              to(inLineage + "outputs[].name"),
+		"Pipeline.spec.lineage.outputs[].namespace":                                         to(inLineage + "outputs[].namespace"),
+		"Pipeline.spec.metrics.path":                                                        to("PodMonitor.spec.podMetricsEndpoints[].path"),
 		"Pipeline.spec.pod.volumes[]{any}":                                                  {nowhere: "Volumes are checked as a whole, as for Algorithms: TestOverlayRefused and TestOverlaySettings in function/algorithm."},
 		"Pipeline.spec.podMetadata.annotations{}":                                           to("Job.spec.template.metadata.annotations.example.org/owner"),
 		"Pipeline.spec.resources.deviceRequest.selectors[].cel.expression":                  to("ResourceClaimTemplate.spec.spec.devices.requests[].exactly.selectors[].cel.expression"),
@@ -192,6 +198,7 @@ func meanings(t *testing.T) map[string]meaning {
 	own := meaning{harmless: "It is for the author's own container."}
 	image := meaning{harmless: "The kubelet pulls it with the Secrets of the author's namespace, or reports that it cannot."}
 	const copied = "It is as if the author created the Algorithm, whose texts this test attacks."
+	dataset := meaning{harmless: "It is as if the author created the Lineage: one text of JSON in an event, about the author's own job."}
 	probe := meaning{harmless: "A request goes to the author's own pod.", check: path}
 	all := map[string]meaning{
 		inArgs:        {harmless: own.harmless, expands: true},
@@ -238,12 +245,16 @@ func meanings(t *testing.T) map[string]meaning {
 		"CronJob.spec.jobTemplate.spec.template.metadata.annotations.capstan.dev/plan|.roles[].main.command[]": {
 			harmless: "It is one argument of the author's own program. The companion does not expand it, because the dollar is doubled.", expands: true,
 		},
-		inJobMount:                         {harmless: "It is a folder in the author's own container. The runtime resolves it within the container's file system."},
-		inJobSubPath:                       {harmless: "The kubelet resolves it within the volume."},
-		inPlan + ".checkpoints.complete":   {harmless: "It is compared with names below the folder of the author's own checkpoints. In the file it is one text of JSON."},
-		inPlan + ".checkpoints.dir":        {harmless: "It is a folder in the author's own container. In the file it is one text of JSON."},
-		inPlan + ".watch.faults[].pattern": {harmless: "It is a regular expression without backtracking for the output of the author's own program."},
-		inPlan + ".watch.progress":         {harmless: "It is a regular expression without backtracking for the output of the author's own program."},
+		inLineage + "inputs[].name":                                dataset,
+		inLineage + "inputs[].namespace":                           dataset,
+		inLineage + "outputs[].name":                               dataset,
+		inLineage + "outputs[].namespace":                          dataset,
+		inJobMount:                                                 {harmless: "It is a folder in the author's own container. The runtime resolves it within the container's file system."},
+		inJobSubPath:                                               {harmless: "The kubelet resolves it within the volume."},
+		inPlan + ".checkpoints.complete":                           {harmless: "It is compared with names below the folder of the author's own checkpoints. In the file it is one text of JSON."},
+		inPlan + ".checkpoints.dir":                                {harmless: "It is a folder in the author's own container. In the file it is one text of JSON."},
+		inPlan + ".watch.faults[].pattern":                         {harmless: "It is a regular expression without backtracking for the output of the author's own program."},
+		inPlan + ".watch.progress":                                 {harmless: "It is a regular expression without backtracking for the output of the author's own program."},
 		"Job.spec.template.metadata.annotations.example.org/owner": {harmless: "It is as if the author created the pod. Keys of Capstan are refused."},
 		"ModelAlias.spec.forProvider.model":                        {harmless: "It is as if the author created the ModelAlias, whose texts test/provider attacks."},
 		"ModelVersion.spec.forProvider.model":                      {harmless: "It is as if the author created the ModelVersion, whose texts test/provider attacks."},

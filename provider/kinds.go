@@ -34,11 +34,13 @@ import (
 	"github.com/capstan-dev/capstan/provider/flinkjob"
 	"github.com/capstan-dev/capstan/provider/hook"
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
+	"github.com/capstan-dev/capstan/provider/internal/openlineage"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/prometheus"
 	"github.com/capstan-dev/capstan/provider/internal/s3"
 	"github.com/capstan-dev/capstan/provider/internal/signals"
 	"github.com/capstan-dev/capstan/provider/jobhistory"
+	"github.com/capstan-dev/capstan/provider/lineage"
 	"github.com/capstan-dev/capstan/provider/modelalias"
 	"github.com/capstan-dev/capstan/provider/modelversion"
 	"github.com/capstan-dev/capstan/provider/providerconfig"
@@ -69,6 +71,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard, board *signals.Board, rece
 	buckets := outside.NewPool(r, outside.S3, s3.Service())
 	models := outside.NewPool(r, outside.MLflow, mlflow.Service())
 	metrics := outside.NewPool(r, outside.Prometheus, prometheus.Service())
+	events := outside.NewPool(r, outside.OpenLineage, openlineage.Service())
 	return map[schema.GroupVersionKind]setup{
 		accessv1alpha1.AccessGroupVersionKind:            access.Setup(guard),
 		credentialsv1alpha1.CredentialGroupVersionKind:   credential.Setup,
@@ -79,6 +82,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard, board *signals.Board, rece
 		observev1alpha1.FlinkJobGroupVersionKind:         flinkjob.Setup(guard),
 		observev1alpha1.HookGroupVersionKind:             hook.Setup(guard),
 		observev1alpha1.JobHistoryGroupVersionKind:       jobhistory.Setup(guard),
+		observev1alpha1.LineageGroupVersionKind:          lineage.Setup(events),
 		observev1alpha1.RunGroupVersionKind:              run.Setup(guard),
 		observev1alpha1.TopologyGroupVersionKind:         topology.Setup(board),
 		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),
@@ -87,9 +91,9 @@ func kinds(r *outside.Resolver, guard *outside.Guard, board *signals.Board, rece
 		storagev1alpha1.BucketGroupVersionKind:           bucket.Setup(buckets),
 		storagev1alpha1.VolumeClaimGroupVersionKind:      volumeclaim.Setup,
 		v1alpha1.ProviderConfigGroupVersionKind: providerconfig.Setup(
-			v1alpha1.ProviderConfigGroupVersionKind, buckets, models, metrics),
+			v1alpha1.ProviderConfigGroupVersionKind, buckets, models, metrics, events),
 		v1alpha1.ClusterProviderConfigGroupVersionKind: providerconfig.Setup(
-			v1alpha1.ClusterProviderConfigGroupVersionKind, buckets, models, metrics),
+			v1alpha1.ClusterProviderConfigGroupVersionKind, buckets, models, metrics, events),
 	}
 }
 

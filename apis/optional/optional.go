@@ -26,6 +26,7 @@ func Kinds() []schema.GroupVersionKind {
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "FlinkJob"},
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Hook"},
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "JobHistory"},
+		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Lineage"},
 		{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Run"},
 		{Group: "registry.capstan.dev", Version: "v1alpha1", Kind: "ModelAlias"},
 		{Group: "registry.capstan.dev", Version: "v1alpha1", Kind: "ModelVersion"},

@@ -4,6 +4,16 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+// The condition LineageSent of a Pipeline, and its own reason.
+const (
+	// TypeLineageSent: True while the server for OpenLineage takes the events of runs, False while it does not. No run waits for it. Only
+	// with spec.lineage. It has the reasons of Connected, ReasonProviderMissing and ReasonNothingSent.
+	TypeLineageSent xpv2.ConditionType = "LineageSent"
+
+	// ReasonNothingSent: no event has been sent yet. Read the log of the provider if this stays.
+	ReasonNothingSent xpv2.ConditionReason = "NothingSent"
+)
+
 // Reasons of the conditions Progressing and Succeeded of a Pipeline. Its phases are reasons of Progressing, too, and ReasonProgramFailed,
 // ReasonDeadlineExceeded and ReasonNotFinished mean the same as for a Training.
 const (

@@ -93,6 +93,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.keepFinishedFor) || duration(self.keepFinishedFor) == duration('168h')",fieldPath=".keepFinishedFor",message="has no effect with engine: Flink, which has no runs: remove it"
 // +kubebuilder:validation:XValidation:rule="self.engine != 'Flink' || !has(self.history) || self.history == 10",fieldPath=".history",message="has no effect with engine: Flink, which has no runs: remove it"
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) || has(self.run) || !has(self.concurrency) || self.concurrency == 'Forbid'",fieldPath=".concurrency",message="needs schedule or run: a stream is one run"
+// +kubebuilder:validation:XValidation:rule="!has(self.metrics) || has(self.metrics.port) || self.engine == 'Flink'",fieldPath=".metrics",message="needs port: with the engines Container and Spark only your program has metrics"
 // +kubebuilder:validation:XValidation:rule="!has(self.secrets) || self.secrets.all(s, !has(s.rotate) || s.rotate == 'Restartless')",fieldPath=".secrets",message="rotate must be Restartless: no change of a Secret restarts a run"
 type PipelineSpec struct {
 	// Engine that runs the program: Container, Spark or Flink. Default: Container.
@@ -244,6 +245,18 @@ type PipelineSpec struct {
 	//
 	// +optional
 	Queue *JobQueue `json:"queue,omitempty"`
+
+	// Metrics has Prometheus scrape what your program serves, and with Flink the state of the stream. A change restarts nothing. Default:
+	// nothing is scraped.
+	//
+	// +optional
+	Metrics *PipelineMetrics `json:"metrics,omitempty"`
+
+	// Lineage reports each run, and the data that it reads and writes, to the platform's server for OpenLineage. It never holds up a run.
+	// Default: nothing is reported.
+	//
+	// +optional
+	Lineage *PipelineLineage `json:"lineage,omitempty"`
 
 	// VolumeMounts are the folders of the program where volumes of spec.pod.volumes appear, and where config and secret-NAME do, when it is
 	// not their usual folder.

@@ -26,12 +26,13 @@ const KeyToken = "token"
 
 // Names of the ClusterProviderConfigs that managed resources use when they name none.
 const (
-	DefaultS3Config     = "s3"
-	DefaultMLflowConfig = "mlflow"
+	DefaultS3Config          = "s3"
+	DefaultMLflowConfig      = "mlflow"
+	DefaultOpenLineageConfig = "openlineage"
 )
 
 // A ProviderConfig connects managed resources of the same namespace to one outside service: an S3 server, an MLflow
-// model registry or a Prometheus. Its Secrets are read from this namespace only. Its URLs are checked at every
+// model registry, a Prometheus or a server for OpenLineage. Its Secrets are read from this namespace only. Its URLs are checked at every
 // connection: private, loopback, link-local and metadata addresses and the API server are blocked, except Services of the
 // same namespace, unless the provider runs with --allow-tenant-cidr or --allow-tenant-host. It cannot be deleted while a
 // managed resource uses it.
@@ -66,9 +67,10 @@ type ProviderConfigList struct {
 	Items []ProviderConfig `json:"items"`
 }
 
-// ProviderConfigSpec is the address of a service and the credentials for it: exactly one of s3, mlflow and prometheus.
+// ProviderConfigSpec is the address of a service and the credentials for it: exactly one of s3, mlflow, prometheus and
+// openLineage.
 //
-// +kubebuilder:validation:ExactlyOneOf=s3;mlflow;prometheus
+// +kubebuilder:validation:ExactlyOneOf=s3;mlflow;prometheus;openLineage
 // +kubebuilder:example={"s3": {"endpoint": "https://s3.example.org", "credentials": {"secretRef": {"name": "s3"}}}}
 type ProviderConfigSpec struct {
 	// S3 is an object store with the S3 protocol, for kind Bucket.
@@ -86,6 +88,11 @@ type ProviderConfigSpec struct {
 	// +optional
 	Prometheus *PrometheusConfig `json:"prometheus,omitempty"`
 
+	// OpenLineage is a server for events about runs and their data, for kind Lineage.
+	//
+	// +optional
+	OpenLineage *OpenLineageConfig `json:"openLineage,omitempty"`
+
 	// Retry is how long the provider waits after a failure before it tries the same managed resource again. It has no
 	// effect on resources without a failure.
 	//
@@ -95,7 +102,7 @@ type ProviderConfigSpec struct {
 
 // A ClusterProviderConfig connects managed resources of many namespaces to one outside service that they share. The
 // platform team creates it. Its Secrets are read from spec.secretsNamespace. A managed resource that names no config
-// uses the ClusterProviderConfig with the name of its backend: s3, mlflow or prometheus.
+// uses the ClusterProviderConfig with the name of its backend: s3, mlflow, prometheus or openlineage.
 //
 // Namespaces that share a service are isolated from each other. By default, bucket names begin with the namespace.
 // Existing buckets and models are not adopted unless spec.adoption allows it. A query sees only metrics of its own
@@ -133,7 +140,7 @@ type ClusterProviderConfigList struct {
 
 // ClusterProviderConfigSpec is the address of a service, the credentials for it, and the namespaces that can use it.
 //
-// +kubebuilder:validation:ExactlyOneOf=s3;mlflow;prometheus
+// +kubebuilder:validation:ExactlyOneOf=s3;mlflow;prometheus;openLineage
 // +kubebuilder:example={"s3": {"endpoint": "https://s3.example.org", "credentials": {"secretRef": {"name": "s3"}}}}
 type ClusterProviderConfigSpec struct {
 	// S3 is an object store with the S3 protocol, for kind Bucket.
@@ -151,6 +158,11 @@ type ClusterProviderConfigSpec struct {
 	//
 	// +optional
 	Prometheus *PrometheusConfig `json:"prometheus,omitempty"`
+
+	// OpenLineage is a server for events about runs and their data, for kind Lineage.
+	//
+	// +optional
+	OpenLineage *OpenLineageConfig `json:"openLineage,omitempty"`
 
 	// SecretsNamespace is the namespace of the Secrets that this config names. Default: crossplane-system.
 	//
@@ -348,6 +360,43 @@ type PrometheusConfig struct {
 	URL string `json:"url"`
 
 	// Credentials for the server. Default: none.
+	//
+	// +optional
+	Credentials *HTTPCredentials `json:"credentials,omitempty"`
+
+	// CABundle holds the certificates of trusted authorities in PEM format. Default: the authorities of the system.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle: must hold at least one certificate in PEM"
+	// +kubebuilder:example="-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n"
+	// +optional
+	CABundle string `json:"caBundle,omitempty"`
+}
+
+// OpenLineageConfig is the address of a server for OpenLineage events, such as Marquez or DataHub, and the credentials for it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.credentials) || (has(self.credentials.allowPlaintext) && self.credentials.allowPlaintext) || !isURL(self.url) || url(self.url).getScheme() != 'http'",message="credentials: over an http URL everybody on the way can read them: use https, or set credentials.allowPlaintext"
+// +kubebuilder:example={"url": "https://lineage.example.org"}
+type OpenLineageConfig struct {
+	// URL of the server, with its path if it has one. Events are sent to api/v1/lineage below it.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHostname() != '' && !self.contains('@') && !self.contains('?') && !self.contains('#')",messageExpression="'url: ' + self + ' is not an http or https URL of a host, without user, query and fragment, for instance https://lineage.example.org'"
+	// +kubebuilder:example="https://lineage.example.org"
+	URL string `json:"url"`
+
+	// JobNamespace is the namespace of jobs in events. {namespace} stands for the namespace of the Pipeline, which keeps
+	// namespaces apart. Clusters that share a server need different ones. Default: {namespace}.
+	//
+	// +kubebuilder:default="{namespace}"
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9._:/-]*\{namespace\}[a-zA-Z0-9._:/-]*$`
+	// +kubebuilder:example="prod-eu/{namespace}"
+	// +optional
+	JobNamespace string `json:"jobNamespace,omitempty"`
+
+	// Credentials for the server. An API key is a bearer token. Default: none.
 	//
 	// +optional
 	Credentials *HTTPCredentials `json:"credentials,omitempty"`

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/scrape"
 	"github.com/capstan-dev/capstan/internal/runbook"
 )
 
@@ -85,12 +86,6 @@ func monitor(d *compose.Draft, p *pass) {
 	if measure.OwnPort(&p.spec) {
 		port = names.PortMetrics
 	}
-	label := func(pod, series string) monitoringv1.RelabelConfig {
-		return monitoringv1.RelabelConfig{
-			SourceLabels: []monitoringv1.LabelName{monitoringv1.LabelName("__meta_kubernetes_pod_label_" + pod)},
-			TargetLabel:  series,
-		}
-	}
 	d.Offer(names.Monitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, p.Metadata(p.Name),
 		monitoringv1.ServiceMonitorSpec{
 			Selector: metav1.LabelSelector{
@@ -101,8 +96,8 @@ func monitor(d *compose.Draft, p *pass) {
 				Port: port,
 				Path: p.spec.Metrics.Path,
 				RelabelConfigs: []monitoringv1.RelabelConfig{
-					label("capstan_dev_algorithm", measure.SeriesAlgorithm),
-					label("capstan_dev_slot", measure.SeriesSlot),
+					scrape.Label("capstan_dev_algorithm", measure.SeriesAlgorithm),
+					scrape.Label("capstan_dev_slot", measure.SeriesSlot),
 				},
 				MetricRelabelConfigs: []monitoringv1.RelabelConfig{{Regex: seriesOtherNamespaces, Action: "labeldrop"}},
 			}},

@@ -23,6 +23,19 @@ func Status[T any](o compose.Object) (T, bool) {
 	return decode[T](seen)
 }
 
+// Parameters in the spec of an observed managed resource. It is not ok without them, or when they cannot be read.
+func Parameters[T any](o compose.Object) (T, bool) {
+	var zero T
+	if o == nil {
+		return zero, false
+	}
+	wanted, ok := o.Field("spec", "forProvider").(map[string]any)
+	if !ok {
+		return zero, false
+	}
+	return decode[T](wanted)
+}
+
 // decode JSON into its type, and report whether it could be read.
 func decode[T any](value any) (T, bool) {
 	var zero, v T

@@ -17,7 +17,11 @@ import (
 
 // conditions of the Pipeline.
 func (p *pass) conditions(d *compose.Draft) []xpv2.Condition {
-	return []xpv2.Condition{check.Accepted(p.problems), d.Composed(p.accepted()), p.podsHealthy(), p.progressing(), p.succeeded()}
+	cs := []xpv2.Condition{check.Accepted(p.problems), d.Composed(p.accepted()), p.podsHealthy(), p.progressing(), p.succeeded()}
+	if !p.accepted() {
+		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeLineageSent)...)
+	}
+	return append(cs, p.lineage().Conditions()...)
 }
 
 // podsHealthy reports what blocks pods.

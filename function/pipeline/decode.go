@@ -112,7 +112,7 @@ func backoff(b *v1alpha1.PipelineBackoff) *v1alpha1.PipelineBackoff {
 }
 
 // managed fields of a spec do not reach the pods of a stream.
-var managed = []string{"suspend", "concurrency", "keepFinishedFor", "history", "schedule", "run"}
+var managed = []string{"suspend", "concurrency", "keepFinishedFor", "history", "schedule", "run", "lineage", "metrics"}
 
 // usual values of fields mean the same as none, so that a field that comes with a later version rolls no stream.
 var usual = sync.OnceValue(func() map[string]any {

@@ -34,6 +34,8 @@ func objects(d *compose.Draft, p *pass) error {
 	serviceAccount(d, p)
 	networkPolicy(d, p)
 	history(d, p)
+	p.lineage().Compose(d, p.lineageRuns())
+	monitor(d, p)
 	mounted(d, p)
 	if err := cronJob(d, p); err != nil {
 		return err
@@ -65,13 +67,16 @@ func serviceAccount(d *compose.Draft, p *pass) {
 	}
 }
 
-// networkPolicy lets pods of an engine with several pods reach each other on every port. The provider and what scrapes metrics reach the
-// port of the state, and nothing else reaches anything. What pods may call stays open.
+// networkPolicy lets pods of an engine with several pods reach each other on every port. The provider reaches the port of the state, what scrapes
+// the program's own metrics, and nothing else reaches anything. What pods may call stays open.
 func networkPolicy(d *compose.Draft, p *pass) {
 	state := intstr.FromString(jobpod.PortState)
 	rules := []*compose.IngressRule{compose.Ingress(state, compose.PodsOf([]string{p.Settings.Database.CrossplaneNamespace})...)}
 	if p.spec.Engine != v1alpha1.PipelineContainer {
 		rules = append(rules, applynetworkingv1.NetworkPolicyIngressRule().WithFrom(compose.NewPeer("", p.Pods())))
+	}
+	if ns, m := p.Settings.Algorithm.MetricsNamespaces, p.spec.Metrics; m != nil && m.Port != nil && len(ns) > 0 {
+		rules = append(rules, compose.Ingress(intstr.FromInt32(*m.Port), compose.PodsOf(ns)...))
 	}
 	d.Require(names.NetworkPolicy, applynetworkingv1.NetworkPolicy(p.Shared(), p.Namespace).
 		WithLabels(p.Labels()).

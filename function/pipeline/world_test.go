@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/jobpod/jobtest"
 	"github.com/capstan-dev/capstan/function/pipeline/names"
+	"github.com/capstan-dev/capstan/function/scrape"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -34,6 +35,13 @@ type world struct {
 
 	// reports of the provider by the name of the Job.
 	reports map[string]map[string]any
+
+	// podMonitors reports whether the cluster serves them, and scrapes are the namespaces whose pods scrape.
+	podMonitors compose.Availability
+	scrapes     []string
+
+	// alone: no provider is installed that sends events about runs.
+	alone bool
 
 	// plan of the last pass.
 	plan *compose.Plan
@@ -99,10 +107,18 @@ func (w *world) ask() *compose.Plan {
 		}
 		w.Composed[names.History] = composetest.With(o, map[string]any{"status": map[string]any{"atProvider": map[string]any{"pipeline": "daily", "jobs": jobs}}})
 	}
+	events := compose.Available
+	if w.alone {
+		events = compose.Unavailable
+	}
 	r := compose.Request{
 		Now: w.now, Composite: xr, Observed: w.Composed, Settings: settings(),
-		Kinds: map[schema.GroupVersionKind]compose.Availability{observev1alpha1.JobHistoryGroupVersionKind: compose.Available},
+		Kinds: map[schema.GroupVersionKind]compose.Availability{
+			observev1alpha1.JobHistoryGroupVersionKind: compose.Available, observev1alpha1.LineageGroupVersionKind: events,
+			scrape.PodMonitorGVK: w.podMonitors,
+		},
 	}
+	r.Settings.Algorithm.MetricsNamespaces = w.scrapes
 	return composetest.Ask(w.t, Plan, r, w.Find)
 }
 

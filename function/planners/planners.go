@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/function/podspec"
 	"github.com/capstan-dev/capstan/function/preview"
 	"github.com/capstan-dev/capstan/function/release"
+	"github.com/capstan-dev/capstan/function/scrape"
 	"github.com/capstan-dev/capstan/function/training"
 	trainingnames "github.com/capstan-dev/capstan/function/training/names"
 )
@@ -64,7 +65,7 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 		apisv1alpha1.PreviewGroupVersionKind.GroupKind():    {Plan: preview.Plan, Remembers: preview.Algorithm},
 		apisv1alpha1.TrainingGroupVersionKind.GroupKind(): {Plan: training.Plan, Remembers: trainingnames.Service, Optional: map[string]schema.GroupVersionKind{
 			"run":           observev1alpha1.RunGroupVersionKind,
-			"podmonitor":    training.PodMonitorGVK,
+			"podmonitor":    scrape.PodMonitorGVK,
 			"modelversion":  registryv1alpha1.ModelVersionGroupVersionKind,
 			"modelalias":    registryv1alpha1.ModelAliasGroupVersionKind,
 			"claimtemplate": podspec.ClaimTemplateGVK,
@@ -73,6 +74,8 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 		apisv1alpha1.PipelineGroupVersionKind.GroupKind(): {Plan: pipeline.Plan, Remembers: pipelinenames.Service, Optional: map[string]schema.GroupVersionKind{
 			"flinkjob":      observev1alpha1.FlinkJobGroupVersionKind,
 			"jobhistory":    observev1alpha1.JobHistoryGroupVersionKind,
+			"lineage":       observev1alpha1.LineageGroupVersionKind,
+			"podmonitor":    scrape.PodMonitorGVK,
 			"claimtemplate": podspec.ClaimTemplateGVK,
 		}},
 	}

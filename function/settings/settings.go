@@ -105,7 +105,8 @@ func Defaults() *v1alpha1.Settings {
 			MetricsNamespaces:   []string{"monitoring"},
 			CrossplaneNamespace: "crossplane-system",
 		},
-		Alerts: v1alpha1.AlertSettings{RunbookPage: runbook.Page},
+		Pipeline: v1alpha1.PipelineSettings{Lineage: &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: apisv1alpha1.DefaultOpenLineageConfig}},
+		Alerts:   v1alpha1.AlertSettings{RunbookPage: runbook.Page},
 	}
 }
 
@@ -195,6 +196,9 @@ func set(s *v1alpha1.Settings, ls ...leaf) error {
 	if err := checkTraining(next.Training); err != nil {
 		return err
 	}
+	if err := checkConfig(next.Pipeline.Lineage); err != nil {
+		return err
+	}
 	if err := checkPage(next.Alerts.RunbookPage); err != nil {
 		return err
 	}
@@ -244,15 +248,21 @@ func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
 			return fmt.Errorf("%q is no kind of volume that restricted pods can have: use any of %v", kind, kinds)
 		}
 	}
-	for _, ref := range []*xpv2.ProviderConfigReference{a.Prometheus, a.MLflow} {
-		if ref.Kind != kindClusterConfig && ref.Kind != kindConfig {
-			return fmt.Errorf("must be %s or %s", kindClusterConfig, kindConfig)
-		}
-		if errs := validation.IsDNS1123Subdomain(ref.Name); len(errs) > 0 {
-			return errors.New(because(errs))
-		}
+	if err := errors.Join(checkConfig(a.Prometheus), checkConfig(a.MLflow)); err != nil {
+		return err
 	}
 	return allow.CheckAlgorithms(a.Allowed)
+}
+
+// checkConfig that settings name.
+func checkConfig(ref *xpv2.ProviderConfigReference) error {
+	if ref.Kind != kindClusterConfig && ref.Kind != kindConfig {
+		return fmt.Errorf("must be %s or %s", kindClusterConfig, kindConfig)
+	}
+	if errs := validation.IsDNS1123Subdomain(ref.Name); len(errs) > 0 {
+		return errors.New(because(errs))
+	}
+	return nil
 }
 
 // Bounds of a deadline, as the schema of a Training has them.

@@ -95,33 +95,11 @@ func TestMonitor(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: PodMonitor: -want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.open, openTo(w, "monitoring")); diff != "" {
+			if diff := cmp.Diff(tc.open, composetest.Open(w.Composed[names.NetworkPolicy], "monitoring")); diff != "" {
 				t.Errorf("%s: ports: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
-}
-
-// openTo a namespace are the ports that the policy of the pods lets it reach.
-func openTo(w *world, namespace string) []any {
-	var ports []any
-	ingress, _ := w.Composed[names.NetworkPolicy].Field("spec", "ingress").([]any)
-	for _, r := range ingress {
-		rule, _ := r.(map[string]any)
-		from, _ := rule["from"].([]any)
-		open, _ := rule["ports"].([]any)
-		for _, p := range from {
-			peer, _ := p.(map[string]any)
-			if compose.Text(peer, "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name") != namespace {
-				continue
-			}
-			for _, o := range open {
-				port, _ := o.(map[string]any)
-				ports = append(ports, port["port"])
-			}
-		}
-	}
-	return ports
 }
 
 // TestMonitorGoes shows that a PodMonitor goes with the field, and that neither restarts a run.

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/jobpod/jobtest"
+	"github.com/capstan-dev/capstan/function/scrape"
 	"github.com/capstan-dev/capstan/function/training/names"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
@@ -82,7 +83,7 @@ func (w *world) ask() *compose.Plan {
 	r := compose.Request{
 		Now: w.now, Composite: xr, Observed: w.Composed, Settings: w.settings,
 		Kinds: map[schema.GroupVersionKind]compose.Availability{
-			observev1alpha1.RunGroupVersionKind: compose.Available, PodMonitorGVK: w.podMonitors, registryv1alpha1.ModelVersionGroupVersionKind: compose.Available,
+			observev1alpha1.RunGroupVersionKind: compose.Available, scrape.PodMonitorGVK: w.podMonitors, registryv1alpha1.ModelVersionGroupVersionKind: compose.Available,
 			registryv1alpha1.ModelAliasGroupVersionKind: compose.Available, jobpod.WorkloadGVK: w.workloads,
 		},
 	}

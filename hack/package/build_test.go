@@ -110,6 +110,7 @@ func TestBuild(t *testing.T) {
 				"CustomResourceDefinition flinkjobs.observe.capstan.dev",
 				"CustomResourceDefinition hooks.observe.capstan.dev",
 				"CustomResourceDefinition jobhistories.observe.capstan.dev",
+				"CustomResourceDefinition lineages.observe.capstan.dev",
 				"CustomResourceDefinition modelaliases.registry.capstan.dev",
 				"CustomResourceDefinition modelversions.registry.capstan.dev",
 				"CustomResourceDefinition providerconfigs.capstan.dev",

@@ -35,6 +35,11 @@ type Settings struct {
 	// +optional
 	Training TrainingSettings `json:"training,omitzero"`
 
+	// Pipeline holds settings of the kind Pipeline.
+	//
+	// +optional
+	Pipeline PipelineSettings `json:"pipeline,omitzero"`
+
 	// Alerts holds settings of the alerts of both kinds.
 	//
 	// +optional

@@ -44,6 +44,7 @@ var table = map[string]ready{
 	"Analysis":              {assumes: "Analysis: no pod has a problem. Evidence is not simulated: a rollout that needs some ends here where it waits for it.", status: nothing},
 	"Autoscaler":            {assumes: "Autoscaler: it is applied, and asks for no other number of replicas.", status: nothing},
 	"Hook":                  {assumes: "Hook: the provider knows it. It is not called.", status: nothing},
+	"Lineage":               {assumes: "Lineage: the provider knows it. It sends nothing.", status: nothing},
 	"ModelVersion":          {assumes: "ModelVersion: the registry has it, as version 1 where an alias is named. The model itself is not looked at.", status: model},
 	"ModelAlias":            {assumes: "ModelAlias: the registry accepts it.", status: nothing},
 	"Algorithm":             {assumes: "Algorithm: it becomes ready, as a plan of its own would show.", status: nothing},

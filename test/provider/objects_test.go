@@ -75,3 +75,14 @@ func connection(name string) *xpv2.LocalSecretReference {
 }
 
 func typeName(o any) string { return fmt.Sprintf("%T", o) }
+
+// lineage of a run that goes on.
+func lineage(namespace, name string) *observev1alpha1.Lineage {
+	l := &observev1alpha1.Lineage{ObjectMeta: meta(namespace, name)}
+	l.Spec.ForProvider = observev1alpha1.LineageParameters{
+		Job:  "daily",
+		Runs: []observev1alpha1.LineageRun{{Name: "daily-1", StartedAt: metav1.NewTime(time.Unix(0, 0)), State: observev1alpha1.LineageRunning}},
+	}
+
+	return l
+}

@@ -53,6 +53,7 @@ const (
 	ownVolumes    = "It selects among the volume claims of Databases of its own namespace, whose quota bounds what they may grow to."
 	ownCredential = "It is read in the tenant's own namespace, and sent only if the Secret is of a Credential, whose values are for servers."
 	countsNodes   = "It selects among nodes, of which only the number and the zones are told. A pod with it would tell as much."
+	anyDataset    = "It is data for the server, and the schema bounds it. A tenant may name any dataset, as with a client of its own: the job says whose words it is."
 	ownNamespace  = "It is read in the tenant's own namespace, and nothing of it is told."
 )
 
@@ -60,29 +61,35 @@ const (
 // test.
 func fields() map[string]field {
 	return map[string]field{
-		"ClusterProviderConfig.spec.allowedNamespaces[]":                          {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.allowedSources[]":                      {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.caBundle":                              {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.credentials.basic.secretRef.name":      {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.credentials.bearer.secretRef.name":     {harmless: platformOnly},
-		"ClusterProviderConfig.spec.mlflow.url":                                   {harmless: platformOnly},
-		"ClusterProviderConfig.spec.prometheus.caBundle":                          {harmless: platformOnly},
-		"ClusterProviderConfig.spec.prometheus.credentials.basic.secretRef.name":  {harmless: platformOnly},
-		"ClusterProviderConfig.spec.prometheus.credentials.bearer.secretRef.name": {harmless: platformOnly},
-		"ClusterProviderConfig.spec.prometheus.url":                               {harmless: platformOnly},
-		"ClusterProviderConfig.spec.retry.baseDelay":                              {harmless: platformOnly},
-		"ClusterProviderConfig.spec.retry.maxDelay":                               {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.bucketPrefix":                              {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.caBundle":                                  {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.credentials.secretRef.name":                {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.endpoint":                                  {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.region":                                    {harmless: platformOnly},
-		"ClusterProviderConfig.spec.s3.workloadCredentials.secretRef.name":        {harmless: platformOnly},
-		"ClusterProviderConfig.spec.secretsNamespace":                             {harmless: platformOnly},
+		"ClusterProviderConfig.spec.allowedNamespaces[]":                           {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.allowedSources[]":                       {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.caBundle":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.credentials.basic.secretRef.name":       {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.credentials.bearer.secretRef.name":      {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.url":                                    {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.caBundle":                          {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.credentials.basic.secretRef.name":  {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.credentials.bearer.secretRef.name": {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.jobNamespace":                      {harmless: platformOnly},
+		"ClusterProviderConfig.spec.openLineage.url":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.caBundle":                           {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.credentials.basic.secretRef.name":   {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.credentials.bearer.secretRef.name":  {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.url":                                {harmless: platformOnly},
+		"ClusterProviderConfig.spec.retry.baseDelay":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.retry.maxDelay":                                {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.bucketPrefix":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.caBundle":                                   {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.credentials.secretRef.name":                 {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.endpoint":                                   {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.region":                                     {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.workloadCredentials.secretRef.name":         {harmless: platformOnly},
+		"ClusterProviderConfig.spec.secretsNamespace":                              {harmless: platformOnly},
 
-		"ProviderConfig.spec.s3.endpoint":    {attack: urls(s3At)},
-		"ProviderConfig.spec.mlflow.url":     {attack: urls(mlflowAt)},
-		"ProviderConfig.spec.prometheus.url": {attack: urls(prometheusAt)},
+		"ProviderConfig.spec.s3.endpoint":     {attack: urls(s3At)},
+		"ProviderConfig.spec.mlflow.url":      {attack: urls(mlflowAt)},
+		"ProviderConfig.spec.prometheus.url":  {attack: urls(prometheusAt)},
+		"ProviderConfig.spec.openLineage.url": {attack: urls(openLineageAt)},
 
 		"ProviderConfig.spec.s3.credentials.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
 			s := s3At("https://203.0.113.1")
@@ -120,13 +127,27 @@ func fields() map[string]field {
 
 			return s
 		})},
-		"ProviderConfig.spec.mlflow.allowedSources[]": {harmless: "It narrows what the tenant's own versions may name."},
-		"ProviderConfig.spec.mlflow.caBundle":         {harmless: "It is for connections with the tenant's own server."},
-		"ProviderConfig.spec.prometheus.caBundle":     {harmless: "It is for connections with the tenant's own server."},
-		"ProviderConfig.spec.s3.caBundle":             {harmless: "It is for connections with the tenant's own server."},
-		"ProviderConfig.spec.s3.region":               {attack: regions},
-		"ProviderConfig.spec.retry.baseDelay":         {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
-		"ProviderConfig.spec.retry.maxDelay":          {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
+		"ProviderConfig.spec.openLineage.credentials.basic.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := openLineageAt("https://203.0.113.1")
+			s.OpenLineage.Credentials = basic(name)
+
+			return s
+		})},
+		"ProviderConfig.spec.openLineage.credentials.bearer.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := openLineageAt("https://203.0.113.1")
+			s.OpenLineage.Credentials = bearer(name)
+
+			return s
+		})},
+		"ProviderConfig.spec.openLineage.caBundle":     {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.openLineage.jobNamespace": {harmless: "It is data for the tenant's own server."},
+		"ProviderConfig.spec.mlflow.allowedSources[]":  {harmless: "It narrows what the tenant's own versions may name."},
+		"ProviderConfig.spec.mlflow.caBundle":          {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.prometheus.caBundle":      {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.s3.caBundle":              {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.s3.region":                {attack: regions},
+		"ProviderConfig.spec.retry.baseDelay":          {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
+		"ProviderConfig.spec.retry.maxDelay":           {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
 
 		"Autoscaler.metadata.annotations[crossplane.io/external-name]": {harmless: "An Autoscaler has nothing outside."},
 		"Bucket.metadata.annotations[crossplane.io/external-name]":     {attack: othersBucket},
@@ -216,6 +237,17 @@ func fields() map[string]field {
 		"Hook.spec.forProvider.url":                                          {attack: hookURLs},
 		"JobHistory.metadata.annotations[crossplane.io/external-name]":       {harmless: "A JobHistory has nothing outside."},
 		"JobHistory.spec.forProvider.pipeline":                               {attack: othersJobs},
+		"Lineage.metadata.annotations[crossplane.io/external-name]":          {harmless: "A Lineage has no name outside."},
+		"Lineage.spec.providerConfigRef.kind":                                {attack: kindsOfConfig},
+		"Lineage.spec.providerConfigRef.name":                                {attack: othersConfig},
+		"Lineage.spec.forProvider.job":                                       {harmless: "It is a name in the namespace of jobs that the config defines, which has the namespace of the Lineage."},
+		"Lineage.spec.forProvider.inputs[].namespace":                        {harmless: anyDataset},
+		"Lineage.spec.forProvider.inputs[].name":                             {harmless: anyDataset},
+		"Lineage.spec.forProvider.outputs[].namespace":                       {harmless: anyDataset},
+		"Lineage.spec.forProvider.outputs[].name":                            {harmless: anyDataset},
+		"Lineage.spec.forProvider.runs[].name":                               {harmless: "It is hashed with the cluster and the namespace into the ID of a run."},
+		"Lineage.spec.forProvider.runs[].startedAt":                          {harmless: "It is a time."},
+		"Lineage.spec.forProvider.runs[].endedAt":                            {harmless: "It is a time."},
 		"Receiver.metadata.annotations[crossplane.io/external-name]":         {harmless: "A Receiver has nothing outside."},
 		"Receiver.spec.forProvider.rules[].name":                             {harmless: "It is a part of the names of its Signals, which the schema bounds."},
 		"Receiver.spec.forProvider.rules[].match{}":                          {harmless: "It is compared for equality only."},
@@ -434,6 +466,10 @@ func prometheusAt(url string) v1alpha1.ProviderConfigSpec {
 	return v1alpha1.ProviderConfigSpec{Prometheus: &v1alpha1.PrometheusConfig{URL: url}}
 }
 
+func openLineageAt(url string) v1alpha1.ProviderConfigSpec {
+	return v1alpha1.ProviderConfigSpec{OpenLineage: &v1alpha1.OpenLineageConfig{URL: url}}
+}
+
 func basic(name string) *v1alpha1.HTTPCredentials {
 	return &v1alpha1.HTTPCredentials{Basic: &v1alpha1.BasicCredentials{SecretRef: v1alpha1.SecretReference{Name: name}}}
 }
@@ -528,7 +564,7 @@ func bucketRegions(t *testing.T, s *stage) {
 func (s *stage) managed() []resource.ModernManaged {
 	return []resource.ModernManaged{
 		bucket("bank", s.name()), model("bank", s.name()), version("bank", s.name(), "money"), alias("bank", s.name(), "money", "champion", "1"),
-		analysis("bank", s.name(), "reco"),
+		analysis("bank", s.name(), "reco"), lineage("bank", s.name()),
 	}
 }
 

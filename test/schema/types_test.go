@@ -46,6 +46,7 @@ func types() map[string]reflect.Type {
 		"package/provider/crds/observe.capstan.dev_hooks.yaml":             reflect.TypeFor[observe.Hook](),
 		"package/provider/crds/observe.capstan.dev_flinkjobs.yaml":         reflect.TypeFor[observe.FlinkJob](),
 		"package/provider/crds/observe.capstan.dev_jobhistories.yaml":      reflect.TypeFor[observe.JobHistory](),
+		"package/provider/crds/observe.capstan.dev_lineages.yaml":          reflect.TypeFor[observe.Lineage](),
 		"package/provider/crds/observe.capstan.dev_runs.yaml":              reflect.TypeFor[observe.Run](),
 		"package/provider/crds/observe.capstan.dev_topologies.yaml":        reflect.TypeFor[observe.Topology](),
 		"package/provider/crds/storage.capstan.dev_volumeclaims.yaml":      reflect.TypeFor[storage.VolumeClaim](),

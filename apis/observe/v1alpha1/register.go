@@ -26,6 +26,9 @@ var HookGroupVersionKind = GroupVersion.WithKind("Hook")
 // JobHistoryGroupVersionKind is the type of a JobHistory.
 var JobHistoryGroupVersionKind = GroupVersion.WithKind("JobHistory")
 
+// LineageGroupVersionKind is the type of a Lineage.
+var LineageGroupVersionKind = GroupVersion.WithKind("Lineage")
+
 // RunGroupVersionKind is the type of a Run.
 var RunGroupVersionKind = GroupVersion.WithKind("Run")
 
@@ -34,7 +37,7 @@ var TopologyGroupVersionKind = GroupVersion.WithKind("Topology")
 
 // SchemeBuilder registers the types of this package.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &FlinkJob{}, &FlinkJobList{}, &Hook{}, &HookList{}, &JobHistory{}, &JobHistoryList{}, &Run{}, &RunList{}, &Topology{}, &TopologyList{})
+	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &FlinkJob{}, &FlinkJobList{}, &Hook{}, &HookList{}, &JobHistory{}, &JobHistoryList{}, &Lineage{}, &LineageList{}, &Run{}, &RunList{}, &Topology{}, &TopologyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 })

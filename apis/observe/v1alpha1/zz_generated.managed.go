@@ -22,6 +22,8 @@ var (
 	_ resource.ManagedList   = &HookList{}
 	_ resource.ModernManaged = &JobHistory{}
 	_ resource.ManagedList   = &JobHistoryList{}
+	_ resource.ModernManaged = &Lineage{}
+	_ resource.ManagedList   = &LineageList{}
 	_ resource.ModernManaged = &Run{}
 	_ resource.ManagedList   = &RunList{}
 	_ resource.ModernManaged = &Topology{}
@@ -214,6 +216,46 @@ func (mg *JobHistory) SetWriteConnectionSecretToReference(*xpv2.LocalSecretRefer
 
 // GetItems of this list.
 func (l *JobHistoryList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+
+	return items
+}
+
+// GetCondition of this Lineage.
+func (mg *Lineage) GetCondition(t xpv2.ConditionType) xpv2.Condition {
+	return mg.Status.GetCondition(t)
+}
+
+// SetConditions of this Lineage.
+func (mg *Lineage) SetConditions(c ...xpv2.Condition) { mg.Status.SetConditions(c...) }
+
+// GetManagementPolicies of this Lineage.
+func (mg *Lineage) GetManagementPolicies() xpv2.ManagementPolicies { return mg.Spec.ManagementPolicies }
+
+// SetManagementPolicies of this Lineage.
+func (mg *Lineage) SetManagementPolicies(p xpv2.ManagementPolicies) { mg.Spec.ManagementPolicies = p }
+
+// GetProviderConfigReference of this Lineage.
+func (mg *Lineage) GetProviderConfigReference() *xpv2.ProviderConfigReference {
+	return mg.Spec.ProviderConfigReference
+}
+
+// SetProviderConfigReference of this Lineage.
+func (mg *Lineage) SetProviderConfigReference(r *xpv2.ProviderConfigReference) {
+	mg.Spec.ProviderConfigReference = r
+}
+
+// GetWriteConnectionSecretToReference is nil: this kind has no connection details.
+func (mg *Lineage) GetWriteConnectionSecretToReference() *xpv2.LocalSecretReference { return nil }
+
+// SetWriteConnectionSecretToReference does nothing: this kind has no connection details.
+func (mg *Lineage) SetWriteConnectionSecretToReference(*xpv2.LocalSecretReference) {}
+
+// GetItems of this list.
+func (l *LineageList) GetItems() []resource.Managed {
 	items := make([]resource.Managed, len(l.Items))
 	for i := range l.Items {
 		items[i] = &l.Items[i]

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/objects"
+	"github.com/capstan-dev/capstan/function/scrape"
 )
 
 // Labels of the series of a Database.
@@ -27,7 +28,7 @@ const (
 func Monitor(d *compose.Draft, s *facts.Cluster) {
 	Scrape(d, s, names.Monitor, names.SuffixOfMembers, map[string]string{observev1alpha1.LabelDatabase: s.Name},
 		append([]monitoringv1.RelabelConfig{
-			SeriesLabel(SeriesDatabase, "capstan_dev_database"), SeriesLabel(seriesMember, "capstan_dev_member"),
+			scrape.Label("capstan_dev_database", SeriesDatabase), scrape.Label("capstan_dev_member", seriesMember),
 		}, relabelled(&s.Names)...)...)
 }
 
@@ -44,11 +45,6 @@ func Scrape(d *compose.Draft, s *facts.Cluster, resource, suffix string, of map[
 		Selector:  metav1.LabelSelector{MatchLabels: of},
 		Endpoints: []monitoringv1.Endpoint{{Port: names.PortMetrics, RelabelConfigs: relabel}},
 	}))
-}
-
-// SeriesLabel is a label of series with the value of a label of pods.
-func SeriesLabel(series, pod string) monitoringv1.RelabelConfig {
-	return monitoringv1.RelabelConfig{SourceLabels: []monitoringv1.LabelName{monitoringv1.LabelName("__meta_kubernetes_pod_label_" + pod)}, TargetLabel: series}
 }
 
 // relabelled series: only series of the generation that clients are switched to have the name of the Database, so that alerts do

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/monitoring"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/network"
+	"github.com/capstan-dev/capstan/function/scrape"
 )
 
 // A Set of poolers is of the same size as another, and connects to other members.
@@ -138,7 +139,7 @@ func (p Set) compose(d *compose.Draft, s *facts.Cluster) {
 	} else {
 		d.Require(p.In(names.PoolerBudget), network.NewBudget(&s.Names, p.Suffix, policyv1.AlwaysAllow, p.selector(&s.Names)))
 	}
-	monitoring.Scrape(d, s, p.In(names.PoolerMonitor), p.Suffix, p.selector(&s.Names), monitoring.SeriesLabel(monitoring.SeriesDatabase, metaLabel.Replace(p.label)))
+	monitoring.Scrape(d, s, p.In(names.PoolerMonitor), p.Suffix, p.selector(&s.Names), scrape.Label(metaLabel.Replace(p.label), monitoring.SeriesDatabase))
 	d.Require(p.In(names.PoolerNetworkPolicy), p.networkPolicy(s))
 	d.Require(p.In(names.PoolerService), p.service(&s.Names))
 	d.Require(p.In(names.PoolerConfig), applycorev1.ConfigMap(s.Called(p.Suffix), s.Namespace).

@@ -58,6 +58,8 @@ func objects(d *compose.Draft, p *pass) error {
 	disruptionBudget(d, p)
 	autoscaler(d, p)
 	job(d, p)
+	p.lineage().Compose(d, p.lineageRuns())
+	monitor(d, p)
 	return nil
 }
 
@@ -91,6 +93,9 @@ func networkPolicy(d *compose.Draft, p *pass) {
 	rules := []*compose.IngressRule{own, compose.Ingress(port, compose.PodsOf([]string{p.Settings.Database.CrossplaneNamespace})...)}
 	if ns := p.Settings.Algorithm.MetricsNamespaces; len(ns) > 0 {
 		rules = append(rules, compose.Ingress(port, compose.PodsOf(ns)...))
+		if m := p.spec.Metrics; m != nil && m.Port != nil {
+			rules = append(rules, compose.Ingress(intstr.FromInt32(*m.Port), compose.PodsOf(ns)...))
+		}
 	}
 	d.Require(names.NetworkPolicy, applynetworkingv1.NetworkPolicy(p.Flink(), p.Namespace).
 		WithLabels(p.Labels()).

@@ -202,7 +202,7 @@ func Problems(spec v1alpha1.PipelineSpec) []check.Problem {
 
 // managed fields of a spec do not reach the pods.
 var managed = []string{
-	"suspend", "concurrency", "retry", "deadline", "gracePeriod", "keepFinishedFor", "history", "queue", "schedule", "run",
+	"suspend", "concurrency", "retry", "deadline", "gracePeriod", "keepFinishedFor", "history", "queue", "schedule", "run", "lineage", "metrics",
 	"flink.taskManagers", "flink.scaling", "flink.stableWithin",
 }
 

@@ -119,7 +119,11 @@ func saved(s *observev1alpha1.FlinkJobState) *v1alpha1.PipelineFlinkSaved {
 
 // conditions of the stream.
 func (p *pass) conditions(d *compose.Draft) []xpv2.Condition {
-	return []xpv2.Condition{check.Accepted(p.problems), d.Composed(p.accepted()), p.podsHealthy(), p.progressing(), p.stateSaved(), p.revisionStable()}
+	cs := []xpv2.Condition{check.Accepted(p.problems), d.Composed(p.accepted()), p.podsHealthy(), p.progressing(), p.stateSaved(), p.revisionStable()}
+	if !p.accepted() {
+		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeLineageSent)...)
+	}
+	return append(cs, p.lineage().Conditions()...)
 }
 
 // podsHealthy reports what blocks pods.

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/definition"
 	"github.com/capstan-dev/capstan/function/pipeline/flink/names"
+	"github.com/capstan-dev/capstan/function/scrape"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -35,6 +36,9 @@ type world struct {
 	server   *composetest.Server
 	composed map[string]compose.Object
 	plan     *compose.Plan
+
+	// podMonitors reports whether the cluster serves them.
+	podMonitors compose.Availability
 
 	// broken images complete no checkpoint.
 	broken map[string]bool
@@ -93,7 +97,10 @@ func (w *world) ask() *compose.Plan {
 	spec, problems, _ := definition.Decode[v1alpha1.PipelineSpec](theDefinition(), "clicks", w.spec)
 	plan, err := Plan(compose.Request{
 		Now: w.now, Composite: xr, Observed: w.composed, Settings: settings(),
-		Kinds: map[schema.GroupVersionKind]compose.Availability{observev1alpha1.FlinkJobGroupVersionKind: compose.Available},
+		Kinds: map[schema.GroupVersionKind]compose.Availability{
+			observev1alpha1.FlinkJobGroupVersionKind: compose.Available, observev1alpha1.LineageGroupVersionKind: compose.Available,
+			scrape.PodMonitorGVK: w.podMonitors,
+		},
 	}, spec, slices.Concat([]check.Problem{}, problems))
 	if err != nil {
 		w.t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 const (
 	CronJob        = "cronjob"
 	History        = "history"
+	Monitor        = "monitor"
 	NetworkPolicy  = "networkpolicy"
 	Service        = "service"
 	ServiceAccount = "serviceaccount"
@@ -61,7 +62,7 @@ func (n Names) RunLabels(id string) map[string]string {
 // Pods are the labels that select the pods of all runs.
 func (n Names) Pods() map[string]string { return map[string]string{LabelPipeline: n.Name} }
 
-// Shared is the name of the objects that all runs share: the Service, the account, the policy and the JobHistory.
+// Shared is the name of the objects that all runs share: the Service, the account, the policy, the JobHistory and the Lineage.
 func (n Names) Shared() string { return n.Name + "-pipeline" }
 
 // Domain of the host names of the pods.

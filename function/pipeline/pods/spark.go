@@ -22,6 +22,9 @@ const (
 	blockPort  = 7079
 )
 
+// SparkPorts are ports that no program can have.
+func SparkPorts() []int32 { return []int32{masterPort, driverPort, blockPort} }
+
 // Memory of Spark's processes in MiB. A master or worker takes its heap and as much again; beside the heap of a driver or an executor
 // there are threads, buffers and Python.
 const (

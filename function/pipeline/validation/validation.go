@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	flinkapi "github.com/capstan-dev/capstan/apis/flink"
+	"github.com/capstan-dev/capstan/apis/runner"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	jobvalidation "github.com/capstan-dev/capstan/function/jobpod/validation"
 	flinkpods "github.com/capstan-dev/capstan/function/pipeline/flink/pods"
@@ -36,6 +38,7 @@ func Spec(s v1alpha1.PipelineSpec, written map[string]any, settings inputv1alpha
 		schedule(s),
 		spark(s),
 		flink(s),
+		metrics(s),
 		job.Environment(),
 	)
 }
@@ -165,6 +168,27 @@ func flink(s v1alpha1.PipelineSpec) field.ErrorList {
 		errs = append(errs, podvalidation.GPU(at, r)...)
 	}
 	return errs
+}
+
+// metrics of a program have a port that Capstan does not use.
+func metrics(s v1alpha1.PipelineSpec) field.ErrorList {
+	if s.Metrics == nil || s.Metrics.Port == nil {
+		return nil
+	}
+	port := *s.Metrics.Port
+	used := []int32{runner.StatePort}
+	switch s.Engine {
+	case v1alpha1.PipelineSpark:
+		used = append(used, pods.SparkPorts()...)
+	case v1alpha1.PipelineFlink:
+		used = append(used, flinkapi.RestPort, flinkapi.BlobPort, flinkapi.DataPort, flinkapi.TaskRPCPort)
+	case v1alpha1.PipelineContainer:
+	}
+	rpc := s.Engine == v1alpha1.PipelineFlink && port >= flinkapi.FirstRPCPort && port < flinkapi.FirstRPCPort+flinkapi.RPCPorts
+	if !rpc && !slices.Contains(used, port) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(spec.Child("metrics", "port"), port, "is a port that Capstan uses: serve your metrics on another one, or remove it")}
 }
 
 // Allowed returns what a spec with its defaults asks for and the platform does not allow in the namespace.

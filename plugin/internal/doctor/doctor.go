@@ -337,6 +337,7 @@ func (d *doctor) connections() {
 		{"prometheus", "rollouts that decide on evidence, and scaling on latency", "docs/metrics.md"},
 		{"s3", "backups to buckets of the platform", "docs/connect-s3.md"},
 		{"mlflow", "a model registry", "docs/connect-mlflow.md"},
+		{"openlineage", "events about runs of Pipelines", "docs/pipeline.md"},
 	} {
 		i := slices.IndexFunc(list, func(u unstructured.Unstructured) bool { return u.GetName() == name.config })
 		if i < 0 {
@@ -403,6 +404,7 @@ func (d *doctor) monitoring() {
 		subject, name, feature, f string
 	}{
 		{crds, "Prometheus Operator", "servicemonitors.monitoring.coreos.com", "alerts and scraping of Databases", "install the Prometheus Operator, or scrape as docs/metrics.md describes"},
+		{crds, "PodMonitors", "podmonitors.monitoring.coreos.com", "scraping of Trainings and Pipelines", "install the Prometheus Operator, or scrape as docs/install.md describes"},
 		{apiServices, "metrics API", "v1beta1.metrics.k8s.io", "scaling on CPU", "install metrics-server"},
 		{apiServices, "external metrics API", "v1beta1.external.metrics.k8s.io", "scaling on latency and load", "install prometheus-adapter with adapter.yaml of the release"},
 	} {

@@ -13,19 +13,21 @@ type Backend string
 
 // The services that a config can be about.
 const (
-	S3         Backend = "s3"
-	MLflow     Backend = "mlflow"
-	Prometheus Backend = "prometheus"
+	S3          Backend = "s3"
+	MLflow      Backend = "mlflow"
+	Prometheus  Backend = "prometheus"
+	OpenLineage Backend = "openLineage"
 )
 
 // A Connection is what a client is made of: what a config says, with the content of the Secrets that it names. It is shared by
 // everybody who uses the config and is not changed.
 type Connection struct {
 	// Backend that the config is about. The field of the same name is set.
-	Backend    Backend
-	S3         *v1alpha1.S3Config
-	MLflow     *v1alpha1.MLflowConfig
-	Prometheus *v1alpha1.PrometheusConfig
+	Backend     Backend
+	S3          *v1alpha1.S3Config
+	MLflow      *v1alpha1.MLflowConfig
+	Prometheus  *v1alpha1.PrometheusConfig
+	OpenLineage *v1alpha1.OpenLineageConfig
 
 	// Shared means that it is a ClusterProviderConfig.
 	Shared bool
@@ -40,7 +42,7 @@ type Connection struct {
 	Key      AccessKey
 	Workload *AccessKey
 
-	// Authorize puts credentials into requests to MLflow and Prometheus.
+	// Authorize puts credentials into requests to MLflow, Prometheus and OpenLineage.
 	Authorize func(*http.Request)
 
 	// HTTP sends requests. It is guarded, waits when the service asks for it, limits answers and follows no redirect.

@@ -55,9 +55,10 @@ type config struct {
 	object  metav1.Object
 	backend Backend
 
-	s3         *v1alpha1.S3Config
-	mlflow     *v1alpha1.MLflowConfig
-	prometheus *v1alpha1.PrometheusConfig
+	s3          *v1alpha1.S3Config
+	mlflow      *v1alpha1.MLflowConfig
+	prometheus  *v1alpha1.PrometheusConfig
+	openLineage *v1alpha1.OpenLineageConfig
 
 	// secrets is the namespace of the Secrets that it names.
 	secrets string
@@ -171,29 +172,31 @@ func (r *Resolver) get(ctx context.Context, ref xpv2.ProviderConfigReference, na
 
 func newConfig(pc *v1alpha1.ProviderConfig) (*config, error) {
 	c := &config{
-		kind:       KindProviderConfig,
-		object:     pc,
-		s3:         pc.Spec.S3,
-		mlflow:     pc.Spec.MLflow,
-		prometheus: pc.Spec.Prometheus,
-		secrets:    pc.GetNamespace(),
-		adoption:   true,
-		retry:      pc.Spec.Retry,
+		kind:        KindProviderConfig,
+		object:      pc,
+		s3:          pc.Spec.S3,
+		mlflow:      pc.Spec.MLflow,
+		prometheus:  pc.Spec.Prometheus,
+		openLineage: pc.Spec.OpenLineage,
+		secrets:     pc.GetNamespace(),
+		adoption:    true,
+		retry:       pc.Spec.Retry,
 	}
 	return c, c.choose()
 }
 
 func newSharedConfig(pc *v1alpha1.ClusterProviderConfig) (*config, error) {
 	c := &config{
-		kind:       KindClusterProviderConfig,
-		object:     pc,
-		mlflow:     pc.Spec.MLflow,
-		prometheus: pc.Spec.Prometheus,
-		secrets:    pc.Spec.SecretsNamespace,
-		shared:     true,
-		namespaces: pc.Spec.AllowedNamespaces,
-		adoption:   pc.Spec.Adoption == v1alpha1.AdoptionUnowned,
-		retry:      pc.Spec.Retry,
+		kind:        KindClusterProviderConfig,
+		object:      pc,
+		mlflow:      pc.Spec.MLflow,
+		prometheus:  pc.Spec.Prometheus,
+		openLineage: pc.Spec.OpenLineage,
+		secrets:     pc.Spec.SecretsNamespace,
+		shared:      true,
+		namespaces:  pc.Spec.AllowedNamespaces,
+		adoption:    pc.Spec.Adoption == v1alpha1.AdoptionUnowned,
+		retry:       pc.Spec.Retry,
 	}
 	if s := pc.Spec.S3; s != nil {
 		c.s3 = &s.S3Config
@@ -214,11 +217,13 @@ func (c *config) choose() error {
 		c.backend = MLflow
 	case c.prometheus != nil:
 		c.backend = Prometheus
+	case c.openLineage != nil:
+		c.backend = OpenLineage
 	default:
 		return &Failure{
 			Reason:  v1alpha1.ReasonInvalidConfig,
 			Message: c.name() + " has no backend",
-			Remedy:  "set one of spec.s3, spec.mlflow and spec.prometheus",
+			Remedy:  "set one of spec.s3, spec.mlflow, spec.prometheus and spec.openLineage",
 		}
 	}
 	return nil

@@ -99,7 +99,10 @@ func (s *secrets) authorization(ctx context.Context, field string, c *v1alpha1.H
 // connection that c describes, and the versions of the Secrets that it is made of.
 func (r *Resolver) connection(ctx context.Context, c *config) (*Connection, string, error) {
 	s := &secrets{resolver: r, config: c}
-	n := &Connection{Backend: c.backend, S3: c.s3, MLflow: c.mlflow, Prometheus: c.prometheus, Shared: c.shared, Namespace: c.object.GetNamespace()}
+	n := &Connection{
+		Backend: c.backend, S3: c.s3, MLflow: c.mlflow, Prometheus: c.prometheus, OpenLineage: c.openLineage,
+		Shared: c.shared, Namespace: c.object.GetNamespace(),
+	}
 	var err error
 	switch c.backend {
 	case S3:
@@ -111,6 +114,9 @@ func (r *Resolver) connection(ctx context.Context, c *config) (*Connection, stri
 	case Prometheus:
 		n.CABundle = c.prometheus.CABundle
 		n.Authorize, err = s.authorization(ctx, "spec.prometheus.credentials", c.prometheus.Credentials)
+	case OpenLineage:
+		n.CABundle = c.openLineage.CABundle
+		n.Authorize, err = s.authorization(ctx, "spec.openLineage.credentials", c.openLineage.Credentials)
 	}
 	return n, strings.Join(s.versions, " "), err
 }

@@ -22,6 +22,7 @@ const (
 	DisruptionBudget = "flink-disruptionbudget"
 	Job              = "flink-job"
 	JobManager       = "flink-jobmanager"
+	Monitor          = "flink-monitor"
 	NetworkPolicy    = "flink-networkpolicy"
 	// Service has the note of the settings, as for other Pipelines.
 	Service        = "service"
