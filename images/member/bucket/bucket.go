@@ -48,20 +48,9 @@ type Connection struct {
 // Read the connection from the folder that its Secret is mounted to. Where that has no keys, an identity opens the bucket, if there is
 // one. The error is a *NotReadyError when something is missing there.
 func Read(dir string, own *Identity) (Connection, error) {
-	value := map[string]string{}
-	for _, key := range []string{"endpoint", "region", "bucket", "accessKeyId", "secretAccessKey", "sessionToken"} {
-		raw, err := os.ReadFile(filepath.Join(dir, key))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return Connection{}, fmt.Errorf("cannot read the connection of the bucket: %w", err)
-		}
-		text := strings.TrimSpace(string(raw))
-		if strings.ContainsAny(text, "\n\r\x00") {
-			return Connection{}, &NotReadyError{Message: fmt.Sprintf("the value %s of the bucket's connection Secret has more than one line: correct it", key)}
-		}
-		value[key] = text
+	value, err := values(dir)
+	if err != nil {
+		return Connection{}, err
 	}
 	if len(value) == 0 {
 		return Connection{}, &NotReadyError{Message: "the connection Secret of the bucket is not there: see the Bucket, and whether provider-capstan runs"}
@@ -96,12 +85,31 @@ func Read(dir string, own *Identity) (Connection, error) {
 		c.CA = filepath.Join(dir, "ca.crt")
 	}
 	if keys == nil {
-		var err error
 		if c.Identity, err = own.at(c); err != nil {
 			return Connection{}, err
 		}
 	}
 	return c, nil
+}
+
+// values of a connection Secret, each in one line.
+func values(dir string) (map[string]string, error) {
+	value := map[string]string{}
+	for _, key := range []string{"endpoint", "region", "bucket", "accessKeyId", "secretAccessKey", "sessionToken"} {
+		raw, err := os.ReadFile(filepath.Join(dir, key))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the connection of the bucket: %w", err)
+		}
+		text := strings.TrimSpace(string(raw))
+		if strings.ContainsAny(text, "\n\r\x00") {
+			return nil, &NotReadyError{Message: fmt.Sprintf("the value %s of the bucket's connection Secret has more than one line: correct it", key)}
+		}
+		value[key] = text
+	}
+	return value, nil
 }
 
 // ReadKey from a file. The error is a *NotReadyError when it is missing or cannot be a key, without a word of it.
