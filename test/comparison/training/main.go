@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/signal"
@@ -99,7 +100,7 @@ func main() {
 	repeats := flag.Int("repeats", 3, "runs of each")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := all(ctx, o, strings.Split(*who, ","), strings.Split(*what, ","), strings.Split(*pauses, ","), *repeats)
+	err := all(ctx, os.Stdout, o, strings.Split(*who, ","), strings.Split(*what, ","), strings.Split(*pauses, ","), *repeats)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "training:", err)
@@ -108,7 +109,7 @@ func main() {
 }
 
 // all runs, one after the other. The runners take turns, so that a busy minute of the machine meets all of them.
-func all(ctx context.Context, o options, who, what, pauses []string, repeats int) error {
+func all(ctx context.Context, out io.Writer, o options, who, what, pauses []string, repeats int) error {
 	for _, p := range pauses {
 		d, err := time.ParseDuration(p)
 		if err != nil {
@@ -127,8 +128,8 @@ func all(ctx context.Context, o options, who, what, pauses []string, repeats int
 		return err
 	}
 	defer remove()
-	results, err := take(ctx, o, who, what, repeats)
-	table(results, who, what)
+	results, err := take(ctx, out, o, who, what, repeats)
+	err = errors.Join(err, table(out, results, who, what))
 	inexact := 0
 	for _, r := range results {
 		if r.Runner == "capstan" && !r.Exact {
@@ -142,7 +143,7 @@ func all(ctx context.Context, o options, who, what, pauses []string, repeats int
 }
 
 // take all runs in turns, and return what there is when one of them cannot be made.
-func take(ctx context.Context, o options, who, what []string, repeats int) ([]result, error) {
+func take(ctx context.Context, out io.Writer, o options, who, what []string, repeats int) ([]result, error) {
 	var results []result
 	for range repeats {
 		for _, f := range what {
@@ -151,8 +152,10 @@ func take(ctx context.Context, o options, who, what []string, repeats int) ([]re
 				if err != nil {
 					return results, fmt.Errorf("%s, %s: %w", r, f, err)
 				}
-				_ = json.NewEncoder(os.Stdout).Encode(got)
 				results = append(results, got)
+				if err := json.NewEncoder(out).Encode(got); err != nil {
+					return results, fmt.Errorf("cannot print a result: %w", err)
+				}
 			}
 		}
 	}
@@ -228,7 +231,7 @@ func run(ctx context.Context, o options, who, what string) (result, error) {
 
 // exact reports whether the result of a training is there, and right.
 func exact(shared string) bool {
-	raw, err := os.ReadFile(filepath.Join(shared, "result.json"))
+	raw, err := os.ReadFile(filepath.Join(shared, "result.json")) //nolint:gosec // A folder of this run.
 	var result struct {
 		Steps int  `json:"steps"`
 		Exact bool `json:"exact"`
@@ -273,8 +276,9 @@ func byJob(m *member, _ options, train []string) error {
 }
 
 // table of the results: the median and the worst of each.
-func table(results []result, who, what []string) {
-	fmt.Println("\n| fault | | all ranks have stopped | all ranks have started | first step | steps done twice | starts of ranks | exact |\n|---|---|---|---|---|---|---|---|")
+func table(out io.Writer, results []result, who, what []string) error {
+	var text strings.Builder
+	text.WriteString("\n| fault | | all ranks have stopped | all ranks have started | first step | steps done twice | starts of ranks | exact |\n|---|---|---|---|---|---|---|---|\n")
 	for _, f := range what {
 		for _, r := range who {
 			var stopped, started, step, twice, starts []float64
@@ -290,9 +294,11 @@ func table(results []result, who, what []string) {
 				stopped, started, step = append(stopped, got.Stopped), append(started, got.Started), append(step, got.Step)
 				twice, starts = append(twice, float64(got.Twice)), append(starts, float64(got.Starts))
 			}
-			fmt.Printf("| %s | %s | %s | %s | %s | %s | %s | %d of %d |\n", f, r, both(stopped), both(started), both(step), both(twice), both(starts), right, n)
+			fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %s | %d of %d |\n", f, r, both(stopped), both(started), both(step), both(twice), both(starts), right, n)
 		}
 	}
+	_, err := io.WriteString(out, text.String())
+	return err
 }
 
 // both the median and the worst.

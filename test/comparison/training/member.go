@@ -59,7 +59,7 @@ func network(index int) string { return fmt.Sprintf("capstan-%d-%d", os.Getpid()
 // connect makes a network for each member, and a cable between them. The function that it returns removes both.
 func connect(ctx context.Context) (func(), error) {
 	ip := func(args ...string) error {
-		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil { //nolint:gosec // The arguments are from here.
+		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("cannot run ip %s: %w: %s", strings.Join(args, " "), err, out)
 		}
 		return nil
@@ -197,7 +197,6 @@ type keeper struct {
 	mu      sync.Mutex
 	over    bool
 	running [members]*exec.Cmd
-	ended   [members]chan struct{}
 	starts  [members]int
 	done    sync.WaitGroup
 }
