@@ -21,7 +21,7 @@ func PyTorch() Image {
 			Names:         common("python3", "python3-torch"),
 			Without: []string{
 				// What only installs and configures packages on a machine.
-				"adduser", "debconf", "init-system-helpers", "passwd", "perl",
+				"adduser", "debconf", "dpkg", "init-system-helpers", "passwd", "perl", "tar",
 				// Devices of AMD, which UCX alone would load, and a compiler that nothing here links.
 				"libamd-comgr2", "libamdhip64-5", "libhsa-runtime64-1", "libllvm17t64",
 				// For tests of PyTorch itself, and for graphs of the compiler.
@@ -32,7 +32,6 @@ func PyTorch() Image {
 		omitted: []string{
 			`usr/lib/libtorch-test`,
 			`usr/lib/python3/dist-packages/(numpy|sympy|torch)/(.*/)?tests?`,
-			`usr/lib/python3/dist-packages/torch/bin`,
 			`usr/lib/python3[^/]*/(ensurepip|idlelib|pydoc_data|test|tkinter|turtledemo)`,
 			`usr/share/(X11|fish|python3/runtime\.d|zsh)`,
 		},
