@@ -225,17 +225,19 @@ func (b *Builder) Lock(ctx context.Context, image Image) error {
 		}
 	}
 	content := lock.Format(image.lockComment())
-	catalogue, err := b.catalogue(ctx, image, lock)
-	if err != nil {
-		return err
+	files := map[string][]byte{image.Lock(): content}
+	if image.Server != "" {
+		catalogue, err := b.catalogue(ctx, image, lock)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(content)
+		catalogue.Lock = hex.EncodeToString(sum[:])
+		if files[image.catalogue()], err = catalogue.format(image); err != nil {
+			return err
+		}
 	}
-	sum := sha256.Sum256(content)
-	catalogue.Lock = hex.EncodeToString(sum[:])
-	described, err := catalogue.format(image)
-	if err != nil {
-		return err
-	}
-	for file, data := range map[string][]byte{image.Lock(): content, image.catalogue(): described} {
+	for file, data := range files {
 		path := filepath.Join(b.Root, file)
 		if had, err := os.ReadFile(path); err == nil && bytes.Equal(had, data) {
 			continue

@@ -23,7 +23,7 @@ const Member = "/usr/local/bin/capstan-member"
 type Image struct {
 	// Name of the image, of its folder below images, and of its catalogue.
 	Name string
-	// Server is what people call the database server.
+	// Server is what people call the database server. An image without one has no versions and no catalogue.
 	Server string
 	// Versions of the server, oldest first.
 	Versions []string
@@ -65,19 +65,19 @@ type program struct {
 // An edit replaces a text in files whose paths match. Without that text the image is not made.
 type edit struct{ files, from, to string }
 
-// Images lists those that there are.
+// Images lists the images of members.
 func Images() []Image { return []Image{Postgres(), MySQL()} }
 
 // Named returns an image by its name.
 func Named(name string) (Image, error) {
 	var names []string
-	for _, image := range Images() {
+	for _, image := range append(Images(), PyTorch()) {
 		if image.Name == name {
 			return image, nil
 		}
 		names = append(names, image.Name)
 	}
-	return Image{}, fmt.Errorf("cannot find an image of members %q: there is %s", name, strings.Join(names, ", "))
+	return Image{}, fmt.Errorf("cannot find an image %q: there is %s", name, strings.Join(names, ", "))
 }
 
 // The users in an image. The group of both is the server's: the exporter reads sockets and files of the group.
@@ -150,6 +150,9 @@ nobody:x:65534:65534:nobody:/nonexistent:/bin/sh
 		{path: "etc/nsswitch.conf", mode: 0o644, content: "passwd: files\ngroup: files\nhosts: files dns\n"},
 		{path: "usr/bin/awk", link: "mawk"},
 	}...)
+	if i.socket == "" {
+		files = slices.DeleteFunc(files, func(f made) bool { return f.path == "" })
+	}
 	for _, dir := range merged() {
 		files = append(files, made{path: "usr/" + dir, mode: fs.ModeDir | 0o755}, made{path: dir, link: "usr/" + dir})
 	}

@@ -331,3 +331,14 @@ func count(all []string, one string) int {
 	}
 	return n
 }
+
+// TestFrame expects that all that an image is given besides its packages has a place.
+func TestFrame(t *testing.T) {
+	for _, image := range append(Images(), PyTorch()) {
+		for _, f := range image.frame() {
+			if f.path == "" {
+				t.Errorf("%s: %+v has no path", image.Name, f)
+			}
+		}
+	}
+}
