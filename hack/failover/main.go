@@ -28,12 +28,12 @@ type cli struct {
 }
 
 type runCmd struct {
-	Tool    string        `arg:""           enum:"capstan,cloudnative-pg" help:"What runs PostgreSQL: capstan or cloudnative-pg."`
-	Version string        `required:""      help:"Version of Capstan's images, which both run: as make packages made them."`
-	Cluster string        `required:""      help:"The command hack/capstan-cluster."`
-	Rounds  int           `default:"3"      help:"How often each fault strikes."`
-	Lasting time.Duration `default:"90s"    help:"How long a node is down, and how long nothing runs that manages PostgreSQL."`
-	Timeout time.Duration `default:"10m"    help:"The longest until all members follow again."`
+	Tool    string        `arg:""                                                                          enum:"capstan,cloudnative-pg"                                                      help:"What runs PostgreSQL: capstan or cloudnative-pg."`
+	Version string        `help:"Version of Capstan's images, which both run: as make packages made them." required:""`
+	Cluster string        `help:"The command hack/capstan-cluster."                                        required:""`
+	Rounds  int           `default:"3"                                                                     help:"How often each fault strikes."`
+	Lasting time.Duration `default:"90s"                                                                   help:"How long a node is down, and how long nothing runs that manages PostgreSQL."`
+	Timeout time.Duration `default:"10m"                                                                   help:"The longest until all members follow again."`
 }
 
 type imageCmd struct {
@@ -42,14 +42,18 @@ type imageCmd struct {
 }
 
 func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "failover:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	command := kong.Parse(&cli{}, kong.Name("failover"), kong.Description("Compares failover of Capstan and CloudNativePG."),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(progress.New(os.Stderr)))
-	if err := command.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "failover:", err)
-		os.Exit(1)
-	}
+	return command.Run() //nolint:wrapcheck // The errors of the commands say what failed.
 }
 
 // Run pushes the image. The operator finds programs for pods by the name of their platform.
@@ -66,13 +70,15 @@ func (c imageCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(ref)
+	if _, err := fmt.Fprintln(os.Stdout, ref); err != nil {
+		return fmt.Errorf("cannot print the name of the image: %w", err)
+	}
 	return nil
 }
 
 // Run all faults. What was measured before a failure is printed, too.
 func (c runCmd) Run(ctx context.Context, p *progress.Printer) error {
-	r := &run{kubectl: kubectl{namespace: "failover-" + c.Tool}, tool: tools()[c.Tool], command: c, progress: p}
+	r := &trial{kubectl: kubectl{namespace: "failover-" + c.Tool}, tool: tools()[c.Tool], command: c, progress: p}
 	defer r.remove()
 	if err := r.create(ctx); err != nil {
 		return err
@@ -96,6 +102,8 @@ func (c runCmd) Run(ctx context.Context, p *progress.Printer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(table(c.Tool, all, rows))
+	if _, err := fmt.Fprint(os.Stdout, table(c.Tool, all, rows)); err != nil {
+		return fmt.Errorf("cannot print the table: %w", err)
+	}
 	return nil
 }

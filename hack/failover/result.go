@@ -43,7 +43,7 @@ type line struct {
 }
 
 // lines that a writer has printed.
-func (r *run) lines(ctx context.Context, pod string) ([]line, error) {
+func (r *trial) lines(ctx context.Context, pod string) ([]line, error) {
 	out, err := r.do(ctx, "", "logs", pod)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func parse(log string) []line {
 }
 
 // longest gap of a writer that ended after a time.
-func (r *run) longest(ctx context.Context, w writer, since time.Time) (float64, error) {
+func (r *trial) longest(ctx context.Context, w writer, since time.Time) (float64, error) {
 	lines, err := r.lines(ctx, w.pod)
 	if err != nil {
 		return 0, err
@@ -78,7 +78,7 @@ func (r *run) longest(ctx context.Context, w writer, since time.Time) (float64, 
 }
 
 // account ends all writers, which compare what was acknowledged with what is there.
-func (r *run) account(ctx context.Context) (rows, error) {
+func (r *trial) account(ctx context.Context) (rows, error) {
 	var sum rows
 	for _, w := range r.writers {
 		log := make(chan string, 1)
@@ -118,8 +118,8 @@ func table(tool string, all []result, sum rows) string {
 		by[r.Fault] = append(by[r.Fault], r)
 	}
 	for _, name := range names {
-		var gaps, healed []float64
-		var each []string
+		gaps, healed := make([]float64, 0, len(by[name])), make([]float64, 0, len(by[name]))
+		each := make([]string, 0, len(by[name]))
 		for _, r := range by[name] {
 			worst := slices.Max(append([]float64{0}, r.Gaps...))
 			gaps, healed = append(gaps, worst), append(healed, r.Healed)

@@ -10,8 +10,10 @@ import (
 
 func TestTable(t *testing.T) {
 	got := table("capstan", []result{
-		{Fault: "pod deleted", Gaps: []float64{1.5, 2}, Healed: 20}, {Fault: "node lost", Gaps: nil, Healed: 100},
-		{Fault: "pod deleted", Gaps: []float64{4}, Healed: 30}, {Fault: "pod deleted", Gaps: []float64{0.5, 0}, Healed: 40},
+		{Fault: "pod deleted", Gaps: []float64{1.5, 2}, Healed: 20},
+		{Fault: "node lost", Gaps: nil, Healed: 100},
+		{Fault: "pod deleted", Gaps: []float64{4}, Healed: 30},
+		{Fault: "pod deleted", Gaps: []float64{0.5, 0}, Healed: 40},
 	}, rows{Acknowledged: 1000, Failed: 20, Lost: 1})
 	want := `
 | capstan | writes stopped, s: median | worst | each | all members follow, s: median |

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,8 +21,8 @@ import (
 // members of the PostgreSQL.
 const members = 3
 
-// A run hits one PostgreSQL.
-type run struct {
+// A trial hits one PostgreSQL.
+type trial struct {
 	kubectl
 
 	tool     tool
@@ -44,7 +45,7 @@ type fault struct {
 }
 
 // create the PostgreSQL, and a writer on each node.
-func (r *run) create(ctx context.Context) error {
+func (r *trial) create(ctx context.Context) error {
 	if _, err := r.do(ctx, "", "create", "namespace", r.namespace); err != nil {
 		return err
 	}
@@ -70,12 +71,12 @@ func (r *run) create(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) image(name string) string {
+func (r *trial) image(name string) string {
 	return controlplane.RegistryName + "/capstan-dev/" + name + ":" + r.command.Version
 }
 
 // write from a node.
-func (r *run) write(ctx context.Context, node, name string) error {
+func (r *trial) write(ctx context.Context, node, name string) error {
 	err := r.apply(ctx, writerManifest, map[string]string{
 		"Name": name, "Node": node, "Image": r.image("demo-database"), "Secret": r.tool.secret, "Authority": r.tool.authority,
 	})
@@ -93,7 +94,7 @@ func (r *run) write(ctx context.Context, node, name string) error {
 }
 
 // remove everything, also after an interrupt.
-func (r *run) remove() {
+func (r *trial) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if _, err := r.do(ctx, "", "delete", "namespace", r.namespace, "--wait=false"); err != nil {
@@ -102,7 +103,7 @@ func (r *run) remove() {
 }
 
 // leader is the pod with the label of the leader.
-func (r *run) leader(ctx context.Context) (corev1.Pod, error) {
+func (r *trial) leader(ctx context.Context) (corev1.Pod, error) {
 	found, err := r.pods(ctx, r.tool.leader)
 	if err != nil {
 		return corev1.Pod{}, err
@@ -114,7 +115,7 @@ func (r *run) leader(ctx context.Context) (corev1.Pod, error) {
 }
 
 // healthy fails until all members are ready and follow a leader that is.
-func (r *run) healthy(ctx context.Context) error {
+func (r *trial) healthy(ctx context.Context) error {
 	found, err := r.pods(ctx, r.tool.members)
 	if err != nil {
 		return err
@@ -127,19 +128,19 @@ func (r *run) healthy(ctx context.Context) error {
 		return err
 	}
 	out, err := r.shell(ctx, leader, `psql -X -q -t -A -c "select count(*) from pg_stat_replication where state = 'streaming' and sync_state <> 'async'"`)
-	if err == nil && strings.TrimSpace(out) != fmt.Sprint(members-1) {
+	if err == nil && strings.TrimSpace(out) != strconv.Itoa(members-1) {
 		err = fmt.Errorf("%s members follow %s", strings.TrimSpace(out), leader.Name)
 	}
 	return err
 }
 
 // shell in the container of the server.
-func (r *run) shell(ctx context.Context, p corev1.Pod, script string) (string, error) {
+func (r *trial) shell(ctx context.Context, p corev1.Pod, script string) (string, error) {
 	return r.do(ctx, script, "exec", "-i", p.Name, "--container="+r.tool.container, "--", "sh")
 }
 
 // node runs a command of the embedded cluster for the node of a pod.
-func (r *run) node(ctx context.Context, command string, p corev1.Pod) error {
+func (r *trial) node(ctx context.Context, command string, p corev1.Pod) error {
 	letter := p.Spec.NodeName[strings.LastIndex(p.Spec.NodeName, "-")+1:]
 	if out, err := exec.CommandContext(ctx, r.command.Cluster, command, letter).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot %s node %s: %w: %s", command, letter, err, out)
@@ -147,7 +148,7 @@ func (r *run) node(ctx context.Context, command string, p corev1.Pod) error {
 	return nil
 }
 
-func (r *run) faults() []fault {
+func (r *trial) faults() []fault {
 	remove := func(ctx context.Context, p corev1.Pod) error {
 		_, err := r.do(ctx, "", "delete", "pod", p.Name, "--wait=false")
 		return err
@@ -177,7 +178,7 @@ func (r *run) faults() []fault {
 }
 
 // stopManagers of PostgreSQL, and return what starts them again.
-func (r *run) stopManagers(ctx context.Context) (func(context.Context) error, error) {
+func (r *trial) stopManagers(ctx context.Context) (func(context.Context) error, error) {
 	k := kubectl{namespace: r.tool.managers}
 	all, err := k.deployments(ctx)
 	if err != nil {
@@ -220,7 +221,7 @@ func (r *run) stopManagers(ctx context.Context) (func(context.Context) error, er
 }
 
 // befall hits the leader with a fault, and returns what its clients saw once all members follow again.
-func (r *run) befall(ctx context.Context, f fault) (result, error) {
+func (r *trial) befall(ctx context.Context, f fault) (result, error) {
 	got := result{Tool: r.command.Tool, Fault: f.name}
 	if err := r.until(ctx, "all members follow", r.healthy); err != nil {
 		return got, err
@@ -274,7 +275,7 @@ func (r *run) befall(ctx context.Context, f fault) (result, error) {
 }
 
 // until a check passes, as long as that may take.
-func (r *run) until(ctx context.Context, what string, check func(context.Context) error) error {
+func (r *trial) until(ctx context.Context, what string, check func(context.Context) error) error {
 	said := time.Now()
 	for end := time.Now().Add(r.command.Timeout); ; {
 		err := check(ctx)
