@@ -3,14 +3,16 @@
 package algorithm
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/common/model"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/scrape/scrapetest"
 )
 
 // TestForgedNamespace has a program serve what the provider serves of another namespace's object. Alerts take the namespace from a label
@@ -21,15 +23,15 @@ func TestForgedNamespace(t *testing.T) {
 	if len(endpoints) != 1 {
 		t.Fatalf("want one endpoint, got %v", endpoints)
 	}
-	var rules []*relabel.Config
-	written, _ := endpoints[0].(map[string]any)["metricRelabelings"].([]any)
-	for _, r := range written {
-		c := relabel.DefaultRelabelConfig
-		c.NameValidationScheme = model.UTF8Validation
-		c.Action = relabel.Action(r.(map[string]any)["action"].(string))
-		c.Regex = relabel.MustNewRegexp(r.(map[string]any)["regex"].(string))
-		rules = append(rules, &c)
+	raw, err := json.Marshal(endpoints[0])
+	if err != nil {
+		t.Fatal(err)
 	}
+	var endpoint monitoringv1.Endpoint
+	if err := json.Unmarshal(raw, &endpoint); err != nil {
+		t.Fatal(err)
+	}
+	rules := scrapetest.Rules(endpoint.MetricRelabelConfigs)
 	for name, tc := range map[string]struct {
 		reason       string
 		series, want labels.Labels

@@ -7,33 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
-)
 
-// rules as Prometheus applies them.
-func rules(written []monitoringv1.RelabelConfig) []*relabel.Config {
-	configs := make([]*relabel.Config, 0, len(written))
-	for _, r := range written {
-		c := relabel.DefaultRelabelConfig
-		c.NameValidationScheme, c.TargetLabel = model.UTF8Validation, r.TargetLabel
-		if r.Replacement != nil {
-			c.Replacement = *r.Replacement
-		}
-		if r.Action != "" {
-			c.Action = relabel.Action(r.Action)
-		}
-		for _, source := range r.SourceLabels {
-			c.SourceLabels = append(c.SourceLabels, model.LabelName(source))
-		}
-		if r.Regex != "" {
-			c.Regex = relabel.MustNewRegexp(r.Regex)
-		}
-		configs = append(configs, &c)
-	}
-	return configs
-}
+	"github.com/capstan-dev/capstan/function/scrape/scrapetest"
+)
 
 // TestTargets lets Prometheus relabel targets as it finds them.
 func TestTargets(t *testing.T) {
@@ -59,7 +37,7 @@ func TestTargets(t *testing.T) {
 				"__address__", tc.address, "endpoint", "state", "__meta_kubernetes_pod_ip", tc.ip,
 				"__meta_kubernetes_pod_container_init", tc.isInit, "__meta_kubernetes_pod_label_capstan_dev_pipeline", "daily"))
 			got := ""
-			if relabel.ProcessBuilder(target, rules(tc.by.RelabelConfigs)...) {
+			if relabel.ProcessBuilder(target, scrapetest.Rules(tc.by.RelabelConfigs)...) {
 				target.Del("__meta_kubernetes_pod_ip", "__meta_kubernetes_pod_container_init", "__meta_kubernetes_pod_label_capstan_dev_pipeline")
 				got = target.Labels().String()
 			}
@@ -90,7 +68,7 @@ func TestForgedSeries(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			series, got := labels.NewBuilder(tc.series), ""
-			if relabel.ProcessBuilder(series, rules(tc.by.MetricRelabelConfigs)...) {
+			if relabel.ProcessBuilder(series, scrapetest.Rules(tc.by.MetricRelabelConfigs)...) {
 				got = series.Labels().String()
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

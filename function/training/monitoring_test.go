@@ -8,13 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/scrape/scrapetest"
 	"github.com/capstan-dev/capstan/function/training/names"
 )
 
@@ -167,25 +167,7 @@ func relabelings(t *testing.T, endpoint int, field string) []*relabel.Config {
 	if err := json.Unmarshal(rules[field], &written); err != nil {
 		t.Fatal(err)
 	}
-	configs := make([]*relabel.Config, 0, len(written))
-	for _, r := range written {
-		c := relabel.DefaultRelabelConfig
-		c.NameValidationScheme, c.TargetLabel = model.UTF8Validation, r.TargetLabel
-		if r.Replacement != nil {
-			c.Replacement = *r.Replacement
-		}
-		if r.Action != "" {
-			c.Action = relabel.Action(r.Action)
-		}
-		for _, source := range r.SourceLabels {
-			c.SourceLabels = append(c.SourceLabels, model.LabelName(source))
-		}
-		if r.Regex != "" {
-			c.Regex = relabel.MustNewRegexp(r.Regex)
-		}
-		configs = append(configs, &c)
-	}
-	return configs
+	return scrapetest.Rules(written)
 }
 
 // TestTargetOfTheProgram lets Prometheus relabel targets as it finds them by the port of the state.
