@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -38,6 +39,10 @@ const (
 
 func TestMain(m *testing.M) {
 	if what := os.Getenv(serveVariable); what != "" {
+		go func() { // It ends with the benchmark that started it, also with one that was killed.
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		}()
 		fmt.Fprintln(os.Stderr, serve(what))
 		os.Exit(1)
 	}
@@ -119,6 +124,7 @@ func BenchmarkServerIdle(b *testing.B) {
 		s.call(b, req)
 		b.ReportMetric(s.memory(b, "VmRSS:"), "MiB-called")
 		b.ReportMetric(s.memory(b, "RssAnon:"), "MiB-called-own")
+		s.end()
 	}
 }
 
@@ -156,6 +162,7 @@ func structOfSize(size int) *structpb.Struct {
 func peakOf(b *testing.B, req *fnv1.RunFunctionRequest, calls int) float64 {
 	b.Helper()
 	s := startServer(b, serveFifty)
+	defer s.end()
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() {
@@ -172,21 +179,27 @@ func peakOf(b *testing.B, req *fnv1.RunFunctionRequest, calls int) float64 {
 type process struct {
 	pid    int
 	client fnv1.FunctionRunnerServiceClient
+	// end the process. It can be called twice.
+	end func()
 }
 
-// startServer with the limit of package/platform.yaml, until the benchmark ends.
+// startServer with the limit of package/platform.yaml. It is ended at the end of the benchmark at the latest.
 func startServer(b *testing.B, what string) *process {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), serveVariable+"="+what, "GOMEMLIMIT=200MiB")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
+		_, err = cmd.StdinPipe()
+	}
+	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	end := sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	b.Cleanup(end)
 	addr, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		b.Fatalf("the server does not start: %v", err)
@@ -197,7 +210,7 @@ func startServer(b *testing.B, what string) *process {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = conn.Close() })
-	return &process{pid: cmd.Process.Pid, client: fnv1.NewFunctionRunnerServiceClient(conn)}
+	return &process{pid: cmd.Process.Pid, client: fnv1.NewFunctionRunnerServiceClient(conn), end: end}
 }
 
 func (p *process) call(b *testing.B, req *fnv1.RunFunctionRequest) {

@@ -26,7 +26,7 @@ Every e2e test runs without being asked. There are two tiers:
 
 ## How the rotation works
 
-` + "`.ci/run`" + ` has a budget of 70 minutes from its start to its end. When the tests of a cluster that run with every change have passed, the
+` + "`.ci/run`" + ` has a budget of 65 minutes from its start to its end. When the tests of a cluster that run with every change have passed, the
 budget's remaining minutes are measured, less what the next cluster's tests need. A slow test starts only if its typical time and a quarter
 more fit into what is left. The order is printed, with a reason for each test:
 
