@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -83,27 +84,34 @@ func (c runCmd) Run(ctx context.Context, p *progress.Printer) error {
 	if err := r.create(ctx); err != nil {
 		return err
 	}
-	out := json.NewEncoder(os.Stdout)
+	all, failed := r.rounds(ctx, json.NewEncoder(os.Stdout))
+	rows, err := r.account(ctx)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	if _, err := fmt.Fprint(os.Stdout, table(c.Tool, all, rows)); err != nil {
+		return errors.Join(failed, fmt.Errorf("cannot print the table: %w", err))
+	}
+	return failed
+}
+
+// rounds of all faults, until one fails. What clients saw of that one is among the results.
+func (r *trial) rounds(ctx context.Context, out *json.Encoder) ([]result, error) {
 	var all []result
-	for round := range c.Rounds {
+	for round := range r.command.Rounds {
 		for _, f := range r.faults() {
 			got, err := r.befall(ctx, f)
-			if err != nil {
-				return fmt.Errorf("cannot measure %q in round %d: %w", f.name, round+1, err)
-			}
 			got.Round = round + 1
-			all = append(all, got)
-			if err := out.Encode(got); err != nil {
-				return fmt.Errorf("cannot print a result: %w", err)
+			if err == nil || len(got.Gaps) > 0 {
+				all = append(all, got)
+				if err := out.Encode(got); err != nil {
+					return all, fmt.Errorf("cannot print a result: %w", err)
+				}
+			}
+			if err != nil {
+				return all, fmt.Errorf("cannot measure %q in round %d: %w", f.name, round+1, err)
 			}
 		}
 	}
-	rows, err := r.account(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprint(os.Stdout, table(c.Tool, all, rows)); err != nil {
-		return fmt.Errorf("cannot print the table: %w", err)
-	}
-	return nil
+	return all, nil
 }

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +21,7 @@ type result struct {
 	// Gaps are the longest times without an acknowledged write of each client that the fault did not isolate, in seconds. A client reports a
 	// time of half a second or longer; 0 is a shorter one.
 	Gaps []float64 `json:"gaps"`
-	// Healed is after how many seconds all members followed again.
+	// Healed is after how many seconds all members followed again. 0 is not at all, within the time that they had.
 	Healed float64 `json:"healed"`
 }
 
@@ -122,10 +124,15 @@ func table(tool string, all []result, sum rows) string {
 		each := make([]string, 0, len(by[name]))
 		for _, r := range by[name] {
 			worst := slices.Max(append([]float64{0}, r.Gaps...))
-			gaps, healed = append(gaps, worst), append(healed, r.Healed)
+			gaps = append(gaps, worst)
+			healed = append(healed, cmp.Or(r.Healed, math.Inf(1)))
 			each = append(each, fmt.Sprintf("%.1f", worst))
 		}
-		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %s | %.0f |\n", name, median(gaps), slices.Max(gaps), strings.Join(each, ", "), median(healed))
+		follow := fmt.Sprintf("%.0f", median(healed))
+		if math.IsInf(median(healed), 1) {
+			follow = "never"
+		}
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %s | %s |\n", name, median(gaps), slices.Max(gaps), strings.Join(each, ", "), follow)
 	}
 	fmt.Fprintf(&b, "\n%d rows acknowledged, %d writes failed, %d rows lost\n", sum.Acknowledged, sum.Failed, sum.Lost)
 	return b.String()

@@ -14,12 +14,14 @@ func TestTable(t *testing.T) {
 		{Fault: "node lost", Gaps: nil, Healed: 100},
 		{Fault: "pod deleted", Gaps: []float64{4}, Healed: 30},
 		{Fault: "pod deleted", Gaps: []float64{0.5, 0}, Healed: 40},
+		{Fault: "node cut off", Gaps: []float64{9}},
 	}, rows{Acknowledged: 1000, Failed: 20, Lost: 1})
 	want := `
 | capstan | writes stopped, s: median | worst | each | all members follow, s: median |
 |---|---|---|---|---|
 | pod deleted | 2.0 | 4.0 | 2.0, 4.0, 0.5 | 30 |
 | node lost | 0.0 | 0.0 | 0.0 | 100 |
+| node cut off | 9.0 | 9.0 | 9.0 | never |
 
 1000 rows acknowledged, 20 writes failed, 1 rows lost
 `

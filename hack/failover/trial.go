@@ -220,7 +220,7 @@ func (r *trial) stopManagers(ctx context.Context) (func(context.Context) error, 
 	return undo, nil
 }
 
-// befall hits the leader with a fault, and returns what its clients saw once all members follow again.
+// befall hits the leader with a fault, and returns what its clients saw once all members follow again, or beside an error if they do not.
 func (r *trial) befall(ctx context.Context, f fault) (result, error) {
 	got := result{Tool: r.command.Tool, Fault: f.name}
 	if err := r.until(ctx, "all members follow", r.healthy); err != nil {
@@ -246,10 +246,11 @@ func (r *trial) befall(ctx context.Context, f fault) (result, error) {
 	if err != nil {
 		return got, err
 	}
-	if err := r.until(ctx, "all members follow after "+f.name, r.healthy); err != nil {
-		return got, err
+	// What clients saw counts also where members never follow again.
+	unhealed := r.until(ctx, "all members follow after "+f.name, r.healthy)
+	if unhealed == nil {
+		got.Healed = time.Since(since).Seconds()
 	}
-	got.Healed = time.Since(since).Seconds()
 	writers := r.writers
 	r.writers = nil
 	for _, w := range writers {
@@ -271,7 +272,7 @@ func (r *trial) befall(ctx context.Context, f fault) (result, error) {
 		got.Gaps = append(got.Gaps, gap)
 	}
 	r.progress.Sayf("%s: writes stopped for %.1f s, all members follow after %.0f s", f.name, got.Gaps, got.Healed)
-	return got, nil
+	return got, unhealed
 }
 
 // until a check passes, as long as that may take.
