@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/capstan-dev/capstan/hack/internal/cluster"
@@ -17,9 +16,6 @@ import (
 
 //go:embed platform.yaml
 var platform []byte
-
-//go:embed fair.yaml
-var fair []byte
 
 // functionName is what the Compositions call the function.
 const functionName = "capstan-dev-function-capstan"
@@ -34,11 +30,7 @@ func install(ctx context.Context, b cluster.Bare, p plane) error {
 		return err
 	}
 	own := filepath.Join(b.Dir, "platform.yaml")
-	has := platform
-	if p.fair {
-		has = slices.Concat(platform, []byte("---\n"), fair)
-	}
-	if err := os.WriteFile(own, has, 0o600); err != nil {
+	if err := os.WriteFile(own, platform, 0o600); err != nil {
 		return fmt.Errorf("cannot write what the platform has: %w", err)
 	}
 	if err := apply(ctx, b, own); err != nil {

@@ -39,7 +39,6 @@ type runCmd struct {
 	Buckets      int           `default:"0"                                                                                 help:"Buckets of tenants, on an S3 server beside the API server."`
 	Credentials  int           `default:"0"                                                                                 help:"Credentials of tenants."`
 	Noisy        int           `default:"0"                                                                                 help:"Algorithms of one tenant who edits ten a second while others edit, too."`
-	Fair         bool          `help:"Few requests of tenants at once, with equal shares for all namespaces (fair.yaml)."`
 	Rate         float64       `default:"10"                                                                                help:"Objects that are created a second."`
 	PerNamespace int           `default:"20"                                                                                help:"Objects of a kind in a namespace."`
 	Idle         time.Duration `default:"5m"                                                                                help:"How long no tenant does anything, while requests are counted."`
@@ -98,7 +97,7 @@ func (c runCmd) Run(ctx context.Context, p *progress.Printer) (err error) {
 	if !c.Keep {
 		defer func() { err = errors.Join(err, target.Down(p)) }()
 	}
-	parts := plane{root: root, late: c.Late, fair: c.Fair, s3: c.Buckets > 0, coreMemory: c.CoreMemory, coreFlags: c.CoreFlag, providerFlags: c.ProviderFlag}
+	parts := plane{root: root, late: c.Late, s3: c.Buckets > 0, coreMemory: c.CoreMemory, coreFlags: c.CoreFlag, providerFlags: c.ProviderFlag}
 	b, err := target.UpBare(ctx, p, parts.tools(), func(b cluster.Bare) ([]machine.Component, error) { return parts.components(ctx, b) })
 	if err != nil {
 		return err

@@ -28,7 +28,6 @@ const (
 	userCore     = "system:serviceaccount:crossplane-system:crossplane"
 	userProvider = "system:serviceaccount:crossplane-system:provider-capstan"
 	userKwok     = "capstan:kwok"
-	userTenants  = "capstan:tenants"
 )
 
 // Addresses inside the machine.
@@ -50,8 +49,6 @@ type plane struct {
 	root string
 	// late is how much later answers of the API server reach core and provider.
 	late time.Duration
-	// fair is whether the API server gives namespaces equal shares of what tenants may send.
-	fair bool
 	// s3 is whether there is an S3 server for Buckets.
 	s3 bool
 	// coreMemory is the memory of core in MiB.

@@ -21,8 +21,6 @@ type Report struct {
 	// Made are the objects of tenants, by kind, and Noisy the Algorithms of a tenant who edits them all the time.
 	Made  []Made `json:"made"`
 	Noisy int    `json:"noisyAlgorithms,omitempty"`
-	// Fair is whether the API server gave namespaces equal shares of what tenants could send.
-	Fair bool `json:"fair,omitempty"`
 	// Late is how much later answers of the API server came.
 	Late string `json:"answersLate,omitempty"`
 	// CoreMemory is the memory of core in MiB.
@@ -98,9 +96,6 @@ func (r Report) table() string {
 	}
 	fmt.Fprintf(&b, "%d of a noisy tenant", r.Noisy)
 	fmt.Fprintf(&b, "; %d processors, load %.1f before", r.Processors, r.Load)
-	if r.Fair {
-		b.WriteString("; equal shares for namespaces")
-	}
 	if r.Late != "" {
 		fmt.Fprintf(&b, "; answers of the API server %s late", r.Late)
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/capstan-dev/capstan/hack/internal/cluster"
@@ -22,7 +21,6 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/machine"
 	"github.com/capstan-dev/capstan/hack/internal/netns"
 	"github.com/capstan-dev/capstan/hack/internal/network"
-	"github.com/capstan-dev/capstan/hack/internal/pki"
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
@@ -54,10 +52,6 @@ func newRun(ctx context.Context, c runCmd, b cluster.Bare, p *progress.Printer) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach the API server: %w", err)
 	}
-	tenants, err := asTenants(config, b.Identities.Cluster)
-	if err != nil {
-		return nil, err
-	}
 	fleets, err := c.fleets(ctx, client)
 	if err != nil {
 		return nil, err
@@ -78,9 +72,9 @@ func newRun(ctx context.Context, c runCmd, b cluster.Bare, p *progress.Printer) 
 		return nil, err
 	}
 	r := &run{
-		load: load{client: tenants}, command: c, fleets: fleets, dir: b.Dir, sampler: newSampler(b.Dir, b.Namespace), counter: counted, progress: p,
+		load: load{client: client}, command: c, fleets: fleets, dir: b.Dir, sampler: newSampler(b.Dir, b.Namespace), counter: counted, progress: p,
 		report: Report{
-			Time: time.Now(), Processors: runtime.NumCPU(), Load: machineLoad(), Noisy: c.Noisy, Fair: c.Fair, CoreMemory: c.CoreMemory,
+			Time: time.Now(), Processors: runtime.NumCPU(), Load: machineLoad(), Noisy: c.Noisy, CoreMemory: c.CoreMemory,
 			CoreFlags: c.CoreFlag, ProviderFlags: c.ProviderFlag,
 		},
 	}
@@ -89,21 +83,6 @@ func newRun(ctx context.Context, c runCmd, b cluster.Bare, p *progress.Printer) 
 	}
 	go r.sampler.run(ctx)
 	return r, nil
-}
-
-// asTenants sends requests as one user for all tenants. The API server limits no request of an administrator.
-func asTenants(admin *rest.Config, authority *pki.Authority) (dynamic.Interface, error) {
-	pair, err := authority.Issue(pki.Request{User: userTenants})
-	if err != nil {
-		return nil, err
-	}
-	config := rest.CopyConfig(admin)
-	config.CertData, config.KeyData = pair.Cert, pair.Key
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("cannot reach the API server as tenants: %w", err)
-	}
-	return client, nil
 }
 
 // fleets of objects that the command asks for. Without an observer nothing is known of them yet.

@@ -236,14 +236,14 @@ func TestLate(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	r := Report{
-		Processors: 2, Load: 1.5, Made: []Made{{Kind: "Buckets", Count: 3}, {Kind: "Algorithms", Count: 20, Objects: 12}}, Noisy: 5, Fair: true, Late: "100ms", CoreMemory: 1024,
+		Processors: 2, Load: 1.5, Made: []Made{{Kind: "Buckets", Count: 3}, {Kind: "Algorithms", Count: 20, Objects: 12}}, Noisy: 5, Late: "100ms", CoreMemory: 1024,
 		Phases: []Phase{{
 			Name: idle, Seconds: 60, Waits: 2, P50: 0.5, P99: 1, Load: 2, PerHour: 41.5,
 			Use:      map[string]Usage{core: {CPU: 1, Peak: 100, Starts: 1, Queue: 7, Left: 2}},
 			Requests: map[string]int{core: 3, provider: 4},
 		}},
 	}
-	want := `3 Buckets, 20 Algorithms of 12 objects each, 5 of a noisy tenant; 2 processors, load 1.5 before; equal shares for namespaces; answers of the API server 100ms late
+	want := `3 Buckets, 20 Algorithms of 12 objects each, 5 of a noisy tenant; 2 processors, load 1.5 before; answers of the API server 100ms late
 
 | phase | s | p50, p99 s | core: CPU s, MiB | function | provider | API server | etcd | requests core, provider | each hour | queue of core, of provider: most → left | load |
 |---|---|---|---|---|---|---|---|---|---|---|---|

@@ -474,10 +474,19 @@ func TestImportWaitsForMembers(t *testing.T) {
 	})
 }
 
+// importSize in MiB of the largest table; CAPSTAN_IMPORT_MIB is another one.
+func importSize() int {
+	if n, err := strconv.Atoi(os.Getenv("CAPSTAN_IMPORT_MIB")); err == nil {
+		return n
+	}
+	return 8
+}
+
 // TestImportStopsWrites: the source is made read-only while its clients write, and what they were told is here. The id that the Database was
 // created with does nothing, and a request that is withdrawn leaves the source writable.
 func TestImportStopsWrites(t *testing.T) {
-	c := newClusterWith(t, []string{"a"}, func(*cluster) {})
+	size := importSize()
+	c := newClusterWith(t, []string{"a"}, func(c *cluster) { c.server.Storage = 1<<30 + 2*int64(size)<<20 })
 	f := c.foreign("17")
 	f.start("wal_level=logical", "max_prepared_transactions=4")
 	f.run("postgres", "create database legacy_shop")
@@ -485,10 +494,12 @@ func TestImportStopsWrites(t *testing.T) {
 		return strings.Contains(s, "nokey") || strings.Contains(s, "unlogged") || strings.Contains(s, "lo_create")
 	})...)
 	f.run("legacy_shop", "alter role mover superuser")
+	f.run("legacy_shop", "create table public.bulk (id bigint primary key, content text not null)", fmt.Sprintf(
+		"insert into public.bulk select g, repeat(md5(g::text), 30) from generate_series(1, %d) g", size<<10))
 	w := f.write()
 	c.importFrom(&pgmember.CutOver{ID: "copied", StopWrites: true})
 	c.makes(t, "a")
-	t.Logf("following after %s", c.comes(members.ImportFollowing, 2*time.Minute))
+	t.Logf("following after %s, with %d MiB and %d rows meanwhile", c.comes(members.ImportFollowing, 2*time.Minute+time.Duration(size)*time.Second), size, w.count())
 	time.Sleep(12 * time.Second)
 	if r := c.imports(); r.State != members.ImportFollowing || r.Skipped != "copied" {
 		t.Fatalf("the id that it was created with did something: %+v", r)
@@ -530,4 +541,7 @@ func TestImportStopsWrites(t *testing.T) {
 		t.Errorf("the source took %d rows after the cut-over at %s", len(w.acked)-len(acked), ended)
 	}
 	c.sameAs(t, f, w.acked)
+	if got := c.superuserIn("shop", "select count(*) from public.bulk where content = repeat(md5(id::text), 30)"); got != strconv.Itoa(size<<10) {
+		t.Errorf("%s rows of %d are as they were at the source", got, size<<10)
+	}
 }
