@@ -56,6 +56,7 @@ func TestWrite(t *testing.T) {
 				file("./usr/share/man/man1/tool.1.gz", 0o644, ""), file("./usr/share/doc/a/changelog.gz", 0o644, ""),
 				file("./usr/share/doc/a/copyright", 0o644, "GPL"), file("./usr/lib/systemd/system/a.service", 0o644, ""),
 				file("./usr/lib/postgresql/17/lib/bitcode/postgres.index.bc", 0o644, ""), file("./etc/init.d/a", 0o755, ""),
+				file("./usr/lib/postgresql/17/lib/llvmjit.so", 0o644, "ELF"), file("./usr/lib/postgresql/17/lib/llvmjit_types.bc", 0o644, ""),
 				file("./usr/share/manual", 0o644, ""),
 			}},
 			want: []string{

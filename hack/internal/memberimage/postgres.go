@@ -55,7 +55,8 @@ func Postgres() Image {
 		extension: extension,
 		omitted: []string{
 			`etc/(pgbouncer|pgbackrest\.conf)`,
-			`usr/lib/postgresql/[0-9]+/lib/(bitcode|pgxs)`,
+			// Without the compiler for JIT its library cannot be loaded, and queries that ask for it fail. PostgreSQL does without a missing library.
+			`usr/lib/postgresql/[0-9]+/lib/(bitcode|pgxs|llvmjit\.so|llvmjit_types\.bc)`,
 			`usr/lib/python3[^/]*/(ensurepip|idlelib|lib2to3|pydoc_data|test|tkinter|turtledemo|unittest/test)`,
 			`usr/share/(python3/runtime\.d|postgresql/[0-9]+/man)`,
 			`var/lib/(pgbackrest|postgresql)`,

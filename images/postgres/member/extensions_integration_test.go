@@ -63,6 +63,10 @@ func TestExtensions(t *testing.T) {
 			if got := c.inShop("a", "select count(*) from pg_extension"); got != strconv.Itoa(len(all)) {
 				t.Errorf("%s extensions are made, want %d", got, len(all))
 			}
+			// The image has no compiler for JIT. A client that asks for JIT gets its answer without.
+			if got := c.inShop("a", "set jit = on; set jit_above_cost = 0; select count(*) > 0 from pg_class"); got != "t" {
+				t.Errorf("a query with JIT: %s", got)
+			}
 			if major >= 17 {
 				c.works(t)
 			}
