@@ -22,7 +22,7 @@ FUZZTIME    ?= 10m
 N           ?= 100
 TIMEOUT     ?= 20m
 # What is tested with real servers. Members of a database have a run of their own at night: on a busy machine they prove nothing.
-SERVERS     ?= ./console/... ./function/database/engine/mysql ./images/companion/... ./images/mysql ./plugin/... ./provider/... ./test/outside/... ./test/policies/... ./test/provider/...
+SERVERS     ?= ./console/... ./function/database/engine/mysql ./images/companion/... ./images/mysql ./plugin/... ./provider/... ./test/container ./test/outside/... ./test/policies/... ./test/provider/...
 
 # What make test is made of, in this order.
 TEST_PARTS  := check-generated check-compatible docs unit check-golden integration e2e
