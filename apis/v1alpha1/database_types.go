@@ -556,10 +556,11 @@ type Consumer struct {
 	// +optional
 	Access ConsumerAccess `json:"access,omitempty"`
 
-	// Replication lets the consumer read changes from replication slots, of every table that is published. It can also
-	// create slots and drop them, also slots of other consumers. Its Secret points to the leader, and it cannot use
-	// poolers. It needs version 17 or later and the parameter wal_level with the value logical. A change restarts
-	// nothing. Default: false.
+	// Replication lets the consumer read changes. Its Secret points to the leader, and it cannot use poolers. With
+	// PostgreSQL it reads from replication slots, of every table that is published. It can also create slots and drop
+	// them, also slots of other consumers. That needs version 17 or later and the parameter wal_level with the value
+	// logical. With MySQL it reads the binary logs, with the changes of all databases and the statements that make
+	// logins, whose passwords are hashed there. A change restarts nothing. Default: false.
 	//
 	// +kubebuilder:example=true
 	// +optional

@@ -65,6 +65,23 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// TestGroupReplicators gives members both logins of a consumer of changes, whose Secret points to the leader, and restarts none.
+func TestGroupReplicators(t *testing.T) {
+	w := running(t, group)
+	before := w.revisions()
+	w.edit(with(group, `consumers: [{name: api}, {name: feed-x, access: ReadOnly, replication: true}]`))
+	p := w.pass()
+	if text := encodedObject(t, p, "config"); !strings.Contains(text, `\"replicators\":[\"feed_x\",\"feed_x-b\"]`) {
+		t.Errorf("members do not know who reads: %s", text)
+	}
+	if text := encodedObject(t, p, "consumer-feed-x"); !strings.Contains(text, `"host":"orders-db-rw.shop.svc"`) {
+		t.Errorf("the Secret does not point to the leader: %s", text)
+	}
+	if diff := cmp.Diff(before, w.revisions()); diff != "" {
+		t.Errorf("it restarts members: -before, +after:\n%s", diff)
+	}
+}
+
 // TestGroupFence gives members the request to stop one, restarts none, and says what became of it.
 func TestGroupFence(t *testing.T) {
 	w := running(t, group)
@@ -97,7 +114,6 @@ func TestGroupRefuses(t *testing.T) {
 		"Pooler":       {with(group, `pooler: {}`), "UnsupportedByEngine", "spec.pooler: Capstan has no poolers for MySQL yet"},
 		"Extension":    {with(group, `extensions: [pg_trgm]`), "UnsupportedByEngine", "spec.extensions: "},
 		"Slots":        {with(group, `replication: {slots: [{name: cdc}]}`), "UnsupportedByEngine", "spec.replication: "},
-		"Replicates":   {with(group, `consumers: [{name: api}, {name: cdc, replication: true}]`), "UnsupportedByEngine", "spec.consumers[1].replication: "},
 		"Strict":       {with(group, `availability: {durability: Strict}`), "UnsupportedByEngine", `spec.availability.durability: "Strict": a group of MySQL acknowledges`},
 		"Asynchronous": {with(group, `availability: {durability: Asynchronous}`), "UnsupportedByEngine", `spec.availability.durability: "Asynchronous": `},
 		"Version":      {strings.Replace(group, "9.7", "8.4", 1), "VersionUnavailable", `spec.version: "8.4": the platform has no image of this version: choose one of 9.7,`},

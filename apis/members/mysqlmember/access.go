@@ -2,6 +2,14 @@
 
 package mysqlmember
 
+// An attribute marks logins that the platform makes for consumers.
+const (
+	LoginMarkKey = "capstan.dev"
+	LoginMark    = "login"
+	// MarkedLogin is the condition of SQL that a row of mysql.user has the mark.
+	MarkedLogin = `COALESCE(User_attributes->>'$.metadata."` + LoginMarkKey + `"', '') = '` + LoginMark + `'`
+)
+
 // onObjects are all rights in a database, in the order in which the server lists them.
 const onObjects = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, " +
 	"CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"

@@ -43,6 +43,9 @@ type Config struct {
 	Backup *Backup `json:"backup,omitempty"`
 	// From is the backup that the generation begins with, if any.
 	From *Source `json:"from,omitempty"`
+	// Replicators are logins that may read the binary logs. The leader gives them the rights and takes them from other logins of Capstan, and
+	// each member ends what those read.
+	Replicators []string `json:"replicators,omitempty"`
 }
 
 // ParseConfig understands the content of member.json.

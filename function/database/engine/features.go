@@ -14,7 +14,7 @@ const (
 	FeatureDurability       Feature = "other durability than `Synchronous` (`availability.durability`)"
 	FeaturePooler           Feature = "poolers (`pooler`)"
 	FeatureExtensions       Feature = "extensions (`extensions`)"
-	FeatureReplication      Feature = "changes for consumers (`replication`, `consumers[].replication`)"
+	FeatureReplication      Feature = "slots and publications for consumers of changes (`replication`)"
 	FeatureMask             Feature = "mask a copy (`from.mask`)"
 	FeatureWALVolume        Feature = "a volume for the log alone (`walStorage`)"
 	FeatureHugePages        Feature = "huge pages (`resources.hugePages`)"

@@ -3,8 +3,6 @@
 package validation
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -54,9 +52,6 @@ func uses(s *facts.Cluster) []use {
 	add(spec.Pooler != nil, engine.FeaturePooler, "spec.pooler", block)
 	add(len(spec.Extensions) > 0, engine.FeatureExtensions, "spec.extensions", spec.Extensions)
 	add(spec.Replication != nil, engine.FeatureReplication, "spec.replication", block)
-	for i, c := range spec.Consumers {
-		add(c.Replication, engine.FeatureReplication, fmt.Sprintf("spec.consumers[%d].replication", i), c.Replication)
-	}
 	add(spec.Monitoring != nil && len(spec.Monitoring.Queries) > 0, engine.FeatureQueries, "spec.monitoring.queries", block)
 	if r := spec.Resources; r != nil && r.HugePages != nil {
 		add(true, engine.FeatureHugePages, "spec.resources.hugePages", r.HugePages.Amount.String())

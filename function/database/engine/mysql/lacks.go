@@ -20,7 +20,7 @@ var lacking = map[engine.Feature]string{
 	engine.FeatureDurability:  "a group of MySQL acknowledges a commit when a majority of the members has it, and never otherwise: remove it, or set Synchronous",
 	engine.FeaturePooler:      "Capstan has no poolers for MySQL yet: remove it, and limit the connections in each client, or raise spec.config.max_connections",
 	engine.FeatureExtensions:  "MySQL has no extensions: remove it",
-	engine.FeatureReplication: "Capstan gives consumers no changes of MySQL yet: remove it, and let the consumer read the tables, or write to an outbox table that it reads",
+	engine.FeatureReplication: "MySQL has its binary logs for consumers of changes, and neither slots nor publications: remove it, and set replication of the consumer",
 	engine.FeatureMask:        "Capstan does not mask copies of MySQL yet: remove it, and make the copy from a Database whose data may be seen, or with no data and a dump that is masked",
 	engine.FeatureWALVolume: "MySQL has its redo log and its binary logs beside the data, and Capstan does not move them yet: remove it, and raise spec.storage " +
 		"to give them room",
@@ -36,6 +36,6 @@ func (mySQL) Lacks(f engine.Feature) string { return lacking[f] }
 // OwnParameters there are none: all members have the same.
 func (mySQL) OwnParameters(engine.Server) map[string]string { return nil }
 
-// CheckExtensions and CheckReplication have nothing to check: the engine lacks both.
+// CheckExtensions and CheckReplication have nothing to check: the engine has no extensions, and always keeps binary logs.
 func (mySQL) CheckExtensions(engine.Server) []check.Problem  { return nil }
 func (mySQL) CheckReplication(engine.Server) []check.Problem { return nil }

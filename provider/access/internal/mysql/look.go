@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/access/internal/engine"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
@@ -49,12 +50,9 @@ var needed = []string{"CREATE USER", "CREATE", "PROCESS", "CONNECTION_ADMIN"}
 const rightsQuery = "SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES " +
 	"WHERE GRANTEE = CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@', QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)))"
 
-// marked is the mark of an account.
-const marked = `COALESCE(User_attributes->>'$.metadata."` + markKey + `"', '') = '` + markLogin + `'`
-
 // Queries that end with a list.
 const (
-	loginsQuery    = "SELECT User, Host, " + marked + ", account_locked = 'Y', ssl_type <> '' FROM mysql.user WHERE " + marked + " OR User IN "
+	loginsQuery    = "SELECT User, Host, " + mysqlmember.MarkedLogin + ", account_locked = 'Y', ssl_type <> '' FROM mysql.user WHERE " + mysqlmember.MarkedLogin + " OR User IN "
 	sessionsQuery  = "SELECT USER, COUNT(*) FROM performance_schema.processlist GROUP BY USER HAVING USER IN "
 	databasesQuery = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN "
 )

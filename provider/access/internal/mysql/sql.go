@@ -6,12 +6,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
-)
 
-// An attribute marks logins as ours.
-const (
-	markKey   = "capstan.dev"
-	markLogin = "login"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 )
 
 // unfitting is a verifier that no password fits. MySQL itself has it for its own accounts, as which no client can log in.
@@ -97,7 +93,7 @@ const anywhere = "%"
 // create a login that no client can use yet, with our mark.
 func create(login string) string {
 	return "CREATE USER " + account(login) + " " + identified(unfitting) + " REQUIRE SSL ACCOUNT LOCK ATTRIBUTE " +
-		text(`{"`+markKey+`": "`+markLogin+`"}`)
+		text(`{"`+mysqlmember.LoginMarkKey+`": "`+mysqlmember.LoginMark+`"}`)
 }
 
 // identified by a verifier. It is written in hexadecimal digits, because a salt may have any character.

@@ -25,35 +25,47 @@ const (
 	manageEvery  = 10 * time.Minute
 	manageFailed = 15 * time.Second
 	manageLimit  = 2 * time.Minute
+	// readersEvery is how often it is compared which logins may read binary logs. The provider may make a login after the members know of it.
+	readersEvery = 15 * time.Second
 )
 
-// A Manager makes the accounts of the platform, while this member is the leader.
+// A Manager makes the accounts of the platform, while this member is the leader, and says which logins may read binary logs.
 type Manager struct {
 	server   *mysql.Server
 	seen     func() Seen
 	reporter *report.Reporter
 	log      *slog.Logger
 
+	// role at the last time.
+	role string
 	// verifier that was applied last, and when.
 	verifier string
 	applied  time.Time
-	last     string
+	// readers are the logins that could read binary logs at the last time. Nil: unknown.
+	readers []string
+	last    string
 }
 
 // once makes what is missing, and returns the pause before the next time.
 func (m *Manager) once(ctx context.Context) time.Duration {
-	if m.seen().Role != members.RoleLeader {
+	role := m.seen().Role
+	if role != m.role {
+		m.role, m.readers, m.applied = role, nil, time.Time{}
+	}
+	if role != members.RoleLeader {
 		m.reporter.Clear(mysqlmember.ReasonAccountsFailed)
-		m.applied = time.Time{}
+	}
+	if role == "" {
 		return time.Hour // what the Keeper sees wakes it
 	}
-	raw, err := os.ReadFile(layout.Verifier)
-	verifier := strings.TrimSuffix(string(raw), "\n")
-	if err == nil && verifier == m.verifier && time.Since(m.applied) < manageEvery {
-		return manageEvery
+	ctx, cancel := context.WithTimeout(ctx, manageLimit)
+	defer cancel()
+	var err error
+	if role == members.RoleLeader {
+		err = m.accounts(ctx)
 	}
 	if err == nil {
-		err = m.manage(ctx, verifier)
+		err = m.replicators(ctx, role)
 	}
 	if text := fmt.Sprint(err); text != m.last {
 		m.last = text
@@ -66,13 +78,48 @@ func (m *Manager) once(ctx context.Context) time.Duration {
 		return manageFailed
 	}
 	m.reporter.Clear(mysqlmember.ReasonAccountsFailed)
+	return readersEvery
+}
+
+// replicators says which logins may read binary logs. While none may, and none could before, the server need not be asked.
+func (m *Manager) replicators(ctx context.Context, role string) error {
+	config, err := layout.ReadConfig()
+	if err != nil {
+		return err
+	}
+	if len(config.Replicators) == 0 && m.readers != nil && len(m.readers) == 0 {
+		return nil
+	}
+	if role == members.RoleLeader {
+		if err := m.server.Replicators(ctx, config.Replicators); err != nil {
+			return err
+		}
+	}
+	if err := m.server.EndReplicators(ctx); err != nil {
+		return err
+	}
+	m.readers = append([]string{}, config.Replicators...)
+	return nil
+}
+
+// accounts of the platform, if they may have changed.
+func (m *Manager) accounts(ctx context.Context) error {
+	raw, err := os.ReadFile(layout.Verifier)
+	if err != nil {
+		return fmt.Errorf("cannot read the verifier of the platform's account: %w", err)
+	}
+	verifier := strings.TrimSuffix(string(raw), "\n")
+	if verifier == m.verifier && time.Since(m.applied) < manageEvery {
+		return nil
+	}
+	if err := m.manage(ctx, verifier); err != nil {
+		return err
+	}
 	m.verifier, m.applied = verifier, time.Now()
-	return manageEvery
+	return nil
 }
 
 func (m *Manager) manage(ctx context.Context, verifier string) error {
-	ctx, cancel := context.WithTimeout(ctx, manageLimit)
-	defer cancel()
 	if err := m.server.Accounts(ctx, verifier); err != nil {
 		return err
 	}
