@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,6 +35,7 @@ type runCmd struct {
 	Cluster string        `help:"The command hack/capstan-cluster."                                        required:""`
 	Rounds  int           `default:"3"                                                                     help:"How often each fault strikes."`
 	Lasting time.Duration `default:"90s"                                                                   help:"How long a node is down, and how long nothing runs that manages PostgreSQL."`
+	Only    string        `help:"Only faults that have this in their names, such as node."`
 	Timeout time.Duration `default:"10m"                                                                   help:"The longest until all members follow again."`
 }
 
@@ -100,6 +102,9 @@ func (r *trial) rounds(ctx context.Context, out *json.Encoder) ([]result, error)
 	var all []result
 	for round := range r.command.Rounds {
 		for _, f := range r.faults() {
+			if !strings.Contains(f.name, r.command.Only) {
+				continue
+			}
 			got, err := r.befall(ctx, f)
 			got.Round = round + 1
 			if err == nil || len(got.Gaps) > 0 {
