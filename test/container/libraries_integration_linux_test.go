@@ -30,14 +30,14 @@ func TestLibraries(t *testing.T) {
 				if !entry.Type().IsRegular() {
 					return nil
 				}
-				file, err := os.Open(path) //nolint:gosec // The test has unpacked the image.
+				file, err := os.Open(path)
 				if err != nil {
 					return err
 				}
 				defer func() { _ = file.Close() }()
 				program, err := elf.NewFile(file)
 				if err != nil {
-					return nil //nolint:nilerr // It is no program.
+					return nil // It is no program.
 				}
 				needs[path], err = program.ImportedLibraries()
 				return err

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,7 @@ func TestReplicators(t *testing.T) {
 	all := len(seen)
 	twice := 0
 	for _, id := range w.acked {
-		switch seen[fmt.Sprint(id)] {
+		switch seen[strconv.Itoa(id)] {
 		case 1:
 		case 0:
 			t.Errorf("row %d was acknowledged, and the next leader has no change of it", id)

@@ -23,14 +23,14 @@ func (s *Server) Replicators(ctx context.Context, wanted []string) error {
 		err := each(ctx, c, "SELECT User, Repl_slave_priv = 'Y' AND Repl_client_priv = 'Y', Repl_slave_priv = 'Y' OR Repl_client_priv = 'Y' "+
 			"FROM mysql.user WHERE Host = '%' AND "+mysqlmember.MarkedLogin+" ORDER BY User", func(rows *sql.Rows) error {
 			var login string
-			var all, any bool
-			if err := rows.Scan(&login, &all, &any); err != nil {
+			var whole, part bool
+			if err := rows.Scan(&login, &whole, &part); err != nil {
 				return err
 			}
 			switch reads := slices.Contains(wanted, login); {
-			case reads && !all:
+			case reads && !whole:
 				statements = append(statements, "GRANT "+replicate+" TO "+text(login)+"@'%'")
-			case !reads && any:
+			case !reads && part:
 				statements = append(statements, "REVOKE "+replicate+" FROM "+text(login)+"@'%'")
 			}
 			return nil
