@@ -3,6 +3,7 @@
 package jobpod
 
 import (
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,6 +35,24 @@ func QueueLabels(q *v1alpha1.JobQueue) map[string]string {
 		l[labelPriority] = q.Priority
 	}
 	return l
+}
+
+// UnlessChanged has the API server refuse a Job that waits in a queue, if it is no longer as it was seen. The queue may choose nodes for it
+// at the same moment, and then the pods as they were before are a change of what cannot change. Crossplane takes a refusal for an old
+// version as a reason to look again.
+func UnlessChanged(d *compose.Draft, resource string, seen compose.Object) {
+	if seen == nil || !d.Has(resource) {
+		return
+	}
+	version := compose.TextOf(seen, "metadata", "resourceVersion")
+	if version == "" {
+		return
+	}
+	job := compose.Keep(seen)
+	metadata := maps.Clone(compose.Map(job, "metadata"))
+	metadata["resourceVersion"] = version
+	job["metadata"] = metadata
+	d.Edit(resource, job)
 }
 
 // WorkloadOf requires what Kueue says of a Job.

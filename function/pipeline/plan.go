@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/definition"
+	"github.com/capstan-dev/capstan/function/jobpod"
 	"github.com/capstan-dev/capstan/function/pipeline/flink"
 	"github.com/capstan-dev/capstan/function/pipeline/names"
 	"github.com/capstan-dev/capstan/function/pipeline/runs"
@@ -58,6 +59,11 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 			service(d, p) // It depends on no spec, and what is remembered must not be lost meanwhile.
 		}
 		d.KeepRest()
+	}
+	for job, seen := range p.jobs {
+		if resource := jobResource(job); seen.Suspended {
+			jobpod.UnlessChanged(d, resource, p.Observed[resource])
+		}
 	}
 	plan := &compose.Plan{
 		Objects:    d.Objects(),

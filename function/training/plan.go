@@ -50,7 +50,9 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 	} else {
 		d.KeepRest()
 	}
-	unlessChanged(d, p)
+	if resource := names.Job(p.ledger.Run); p.jobs[p.ledger.Run].Suspended {
+		jobpod.UnlessChanged(d, resource, p.Observed[resource])
+	}
 	plan := &compose.Plan{
 		Objects:    d.Objects(),
 		Ready:      p.ready(d),

@@ -4,7 +4,6 @@ package training
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/capstan-dev/capstan/function/compose"
@@ -20,26 +19,6 @@ const requiredWorkload = "workload"
 func (f *facts) queued(l runs.Ledger) bool {
 	return l.State == runs.Active && f.jobs[l.Run].Suspended && f.Kinds[jobpod.WorkloadGVK] == compose.Available &&
 		compose.TextOf(f.Observed[names.Job(l.Run)], "metadata", "uid") != ""
-}
-
-// unlessChanged has the API server refuse a Job that waits in a queue, if it is no longer as it was seen. The queue may choose nodes for it
-// at the same moment, and then the pods as they were before are a change of what cannot change. Crossplane takes a refusal for an old
-// version as a reason to look again.
-func unlessChanged(d *compose.Draft, p *pass) {
-	resource := names.Job(p.ledger.Run)
-	o := p.Observed[resource]
-	if o == nil || !p.jobs[p.ledger.Run].Suspended || !d.Has(resource) {
-		return
-	}
-	version := compose.TextOf(o, "metadata", "resourceVersion")
-	if version == "" {
-		return
-	}
-	job := compose.Keep(o)
-	metadata := maps.Clone(compose.Map(job, "metadata"))
-	metadata["resourceVersion"] = version
-	job["metadata"] = metadata
-	d.Edit(resource, job)
 }
 
 // wait as Kueue describes it, or nil.
