@@ -623,10 +623,14 @@ func (c *cluster) eventually(what string, within time.Duration, holds func() boo
 		if time.Since(begun) > within {
 			for _, l := range c.letters {
 				raw, _ := os.ReadFile(filepath.Join(c.logs, "log-"+l))
-				c.t.Logf("log of %s:\n%s", l, raw[max(0, len(raw)-1500):])
+				c.t.Logf("log of %s:\n%s", l, raw[max(0, len(raw)-8000):])
 			}
 			for _, l := range c.letters {
 				c.t.Log(l, c.probe(l, "/readyz"))
+				if r := c.running(l); r != nil { // The title of a process says what it does, as in "startup recovering".
+					out, _ := r.Enter("sh", "-c", `for p in /proc/[0-9]*; do echo "${p#/proc/} $(tr '\0' ' ' <$p/cmdline) ($(cat $p/wchan))"; done`)
+					c.t.Log(out)
+				}
 			}
 			c.t.Fatalf("not within %s: %s", within, what)
 		}
