@@ -31,6 +31,8 @@ func Kinds() []schema.GroupVersionKind {
 		{Group: "registry.capstan.dev", Version: "v1alpha1", Kind: "ModelAlias"},
 		{Group: "registry.capstan.dev", Version: "v1alpha1", Kind: "ModelVersion"},
 		{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaimTemplate"},
+		{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot"},
+		{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotClass"},
 	}
 }
 

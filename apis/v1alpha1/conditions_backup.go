@@ -23,6 +23,10 @@ const (
 	// with that field.
 	TypeBackupEncrypted xpv2.ConditionType = "BackupEncrypted"
 
+	// TypeSnapshotFresh: True when the last snapshot is as recent as its schedule requires. It exists only with
+	// spec.backup.snapshots.
+	TypeSnapshotFresh xpv2.ConditionType = "SnapshotFresh"
+
 	// TypeRestorePointMade: True when the restore point of spec.backup.restorePoint exists. It exists only with that
 	// field.
 	TypeRestorePointMade xpv2.ConditionType = "RestorePointMade"
@@ -52,6 +56,23 @@ const (
 	ReasonAssertionFailed xpv2.ConditionReason = "AssertionFailed"
 	// ReasonVerificationFailed: it failed for another reason, which the message has.
 	ReasonVerificationFailed xpv2.ConditionReason = "VerificationFailed"
+)
+
+// Reasons of the condition SnapshotFresh, beside BackupsOff and Fresh.
+const (
+	// ReasonFirstSnapshotPending: there is no snapshot yet. Wait for the schedule.
+	ReasonFirstSnapshotPending xpv2.ConditionReason = "FirstSnapshotPending"
+	// ReasonSnapshotFailed: the last one failed. The message has the cause.
+	ReasonSnapshotFailed xpv2.ConditionReason = "SnapshotFailed"
+	// ReasonSnapshotOverdue: the last one is older than the schedule allows. Read the events of the snapshot pods.
+	ReasonSnapshotOverdue xpv2.ConditionReason = "SnapshotOverdue"
+)
+
+// Reasons of the condition Accepted of a spec that asks for snapshots.
+const (
+	// ReasonSnapshotsUnavailable: the cluster has no VolumeSnapshots, or not the class or the snapshot that the spec
+	// names.
+	ReasonSnapshotsUnavailable xpv2.ConditionReason = "SnapshotsUnavailable"
 )
 
 // Reasons of the condition BackupEncrypted, beside BackupsOff and BackupUnknown.

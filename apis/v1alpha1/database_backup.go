@@ -89,6 +89,13 @@ type DatabaseBackup struct {
 	// +optional
 	Verify *BackupVerification `json:"verify,omitempty"`
 
+	// Snapshots are VolumeSnapshots of one member's volume, from which a new Database begins in the time that the
+	// storage takes to fill a volume. They need a CSI driver that offers them. They do not replace backups, because most
+	// drivers keep them on the same storage. Default: none. MySQL does not have them yet.
+	//
+	// +optional
+	Snapshots *DatabaseSnapshots `json:"snapshots,omitempty"`
+
 	// RestorePoint gives the current moment a name, once for each name. spec.from of another Database can use it.
 	// Applying the same name again changes nothing. It needs a backup, and waits for the first one.
 	//
@@ -139,6 +146,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.mask) || !has(self.server)",fieldPath=".mask",message="must not be set with server: rows that are copied while it runs would not be masked"
 // +kubebuilder:validation:XValidation:rule="!has(self.mask) || !has(self.dump)",fieldPath=".mask",message="must not be set with dump: rows of a dump are restored into a server that runs"
 // +kubebuilder:validation:XValidation:rule="!has(self.mask) || !has(self.backup) || !has(self.backup.follow) || !self.backup.follow",fieldPath=".mask",message="must not be set with backup.follow: a standby has the data of its primary"
+// +kubebuilder:validation:XValidation:rule="!has(self.mask) || !(has(self.database) && has(self.database.snapshot) || has(self.backup) && has(self.backup.snapshot))",fieldPath=".mask",message="must not be set with a snapshot: mask a copy of a backup"
 type DatabaseSource struct {
 	// Database of this namespace to copy, from its backups. It is not changed and need not run.
 	//
@@ -183,6 +191,7 @@ type Moment string
 // DatabaseSourceDatabase is a Database of this namespace.
 //
 // +kubebuilder:validation:AtMostOneOf=at;restorePoint
+// +kubebuilder:validation:XValidation:rule="!has(self.snapshot) || !has(self.restorePoint)",fieldPath=".snapshot",message="must not be set with restorePoint: set at to the time of the restore point"
 type DatabaseSourceDatabase struct {
 	// Name of the Database.
 	//
@@ -209,12 +218,23 @@ type DatabaseSourceDatabase struct {
 	//
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
+
+	// Snapshot is a VolumeSnapshot of this namespace that spec.backup.snapshots of that Database made: the volume of the
+	// first member is filled from it, and the archive is replayed from there. Default: a backup is restored.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a VolumeSnapshot"
+	// +kubebuilder:example="orders-db-20261121-060000"
+	// +optional
+	Snapshot string `json:"snapshot,omitempty"`
 }
 
 // DatabaseSourceBackup is the backups of a Database in a bucket.
 //
 // +kubebuilder:validation:AtMostOneOf=at;restorePoint
 // +kubebuilder:validation:XValidation:rule="!has(self.follow) || !self.follow || !has(self.at) && !has(self.restorePoint)",fieldPath=".follow",message="follow must not be set with at or restorePoint: a standby replays everything that is archived"
+// +kubebuilder:validation:XValidation:rule="!has(self.snapshot) || !has(self.restorePoint)",fieldPath=".snapshot",message="must not be set with restorePoint: set at to the time of the restore point"
+// +kubebuilder:validation:XValidation:rule="!has(self.snapshot) || !has(self.follow) || !self.follow",fieldPath=".snapshot",message="must not be set with follow: a standby begins with a backup"
 type DatabaseSourceBackup struct {
 	// ConnectionSecretRef names the connection Secret of a Bucket of this namespace. A Bucket with the management
 	// policy Observe is sufficient, because the bucket is only read.
@@ -262,6 +282,15 @@ type DatabaseSourceBackup struct {
 	//
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
+
+	// Snapshot is a VolumeSnapshot of this namespace that spec.backup.snapshots of that Database made: the volume of the
+	// first member is filled from it, and the archive is replayed from there. Default: a backup is restored.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a VolumeSnapshot"
+	// +kubebuilder:example="orders-db-20261121-060000"
+	// +optional
+	Snapshot string `json:"snapshot,omitempty"`
 
 	// Follow makes this Database a standby of that one, the primary: it restores the latest backup, and then replays
 	// what the primary archives. It takes no writes until spec.promote. It only reads the bucket. Its version must be
@@ -320,6 +349,11 @@ type BackupStatus struct {
 	//
 	// +optional
 	LastVerified *BackupVerified `json:"lastVerified,omitempty"`
+
+	// Snapshots is the state of spec.backup.snapshots.
+	//
+	// +optional
+	Snapshots *SnapshotsStatus `json:"snapshots,omitempty"`
 
 	// RestorePoints are the latest restore points, oldest first.
 	//

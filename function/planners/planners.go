@@ -60,6 +60,8 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 			"issuer":         names.IssuerGVK,
 			"servicemonitor": names.ServiceMonitorGVK,
 			"prometheusrule": names.PrometheusRuleGVK,
+			"snapshot":       names.VolumeSnapshotGVK,
+			"snapshotclass":  names.VolumeSnapshotClassGVK,
 		}},
 		apisv1alpha1.ExperimentGroupVersionKind.GroupKind(): {Plan: experiment.Plan},
 		apisv1alpha1.PreviewGroupVersionKind.GroupKind():    {Plan: preview.Plan, Remembers: preview.Algorithm},

@@ -15,10 +15,13 @@ import (
 )
 
 // ConfigVersion is the version of Config that this code knows.
-const ConfigVersion = 2
+const ConfigVersion = 3
 
 // MaskVersion is the version of a file with Source.Mask: a program that ignored it would serve data that is not masked.
 const MaskVersion = 2
+
+// SnapshotVersion is the version of a file with Source.Snapshot: a program that ignored it would restore a backup on another member.
+const SnapshotVersion = 3
 
 // Config is the file member.json: what the program of a member has to know beyond Patroni's configuration.
 //
@@ -27,7 +30,7 @@ const MaskVersion = 2
 // may ignore it. Only a change that an old program must not ignore raises ConfigVersion, and programs refuse a higher version than
 // their own. A field is never given another meaning.
 type Config struct {
-	// Version of the file: MaskVersion for one with Source.Mask. Default: 1.
+	// Version of the file: MaskVersion for one with Source.Mask, SnapshotVersion for one with Source.Snapshot. Default: 1.
 	Version int `json:"version,omitempty"`
 	// Databases that should exist, sorted.
 	Databases []string `json:"databases"`
@@ -163,6 +166,17 @@ type Source struct {
 	Processes int64 `json:"processes,omitempty"`
 	// Mask is what is changed in the restored data before any client can connect. Nil: nothing.
 	Mask *Mask `json:"mask,omitempty"`
+	// Snapshot that the volume of a member was filled from. The archive is replayed from there. Nil: a backup is restored.
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
+}
+
+// A Snapshot of a volume of another Database.
+type Snapshot struct {
+	// Identity of that Database, which the volume carries, and Stanza with its archive.
+	Identity string `json:"identity"`
+	Stanza   string `json:"stanza"`
+	// Member whose volume was filled. The others wait, and copy from it.
+	Member string `json:"member"`
 }
 
 // Mask is what is changed in restored data.

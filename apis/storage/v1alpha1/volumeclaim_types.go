@@ -11,7 +11,8 @@ import (
 
 // A VolumeClaim observes the data volumes of a Database and lets them grow. It raises the requests of their persistent
 // volume claims, and reports the progress. If the Database has volumes for the write-ahead log, it creates their claims,
-// too. It never creates another claim, deletes or shrinks a volume, or changes volumes of other members and Databases.
+// too, and the claim of a volume that is filled from a snapshot. It never creates another claim, deletes or shrinks a
+// volume, or changes volumes of other members and Databases.
 // Each Database composes one.
 //
 // +kubebuilder:object:root=true
@@ -91,6 +92,11 @@ type VolumeClaimParameters struct {
 	// +optional
 	WALVolumes *WALVolumes `json:"wal,omitempty"`
 
+	// Filled is the volume of data that a new Database begins with. Its claim is created once, if there is none.
+	//
+	// +optional
+	Filled *FilledVolume `json:"filled,omitempty"`
+
 	// Size is the minimum size of every volume of data. A larger volume keeps its size.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1')) >= 0",message="must be a quantity above 0, for instance 50Gi"
@@ -113,6 +119,36 @@ type WALVolumes struct {
 	// +kubebuilder:example="fast"
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
+}
+
+// FilledVolume is the volume of data of one member, filled from a VolumeSnapshot. The claim of member orders-db-a is
+// data-orders-db-a-0. It is created before its StatefulSet, which would create an empty one.
+type FilledVolume struct {
+	// Member whose volume it is.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:example="orders-db-a"
+	Member string `json:"member"`
+
+	// Snapshot is the VolumeSnapshot of this namespace.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:example="orders-db-20261121-060000"
+	Snapshot string `json:"snapshot"`
+
+	// StorageClassName of the volume. Default: the cluster's default class.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:example="fast"
+	// +optional
+	StorageClassName string `json:"storageClassName,omitempty"`
+
+	// Labels of the claim, beside those of every volume of the Database.
+	//
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:example={"capstan.dev/generation":"1"}
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // VolumeClaimStatus is the observed size of the volumes.

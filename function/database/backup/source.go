@@ -23,12 +23,14 @@ func SourceFile(s *facts.Cluster) *engine.Source {
 		return &engine.Source{
 			Path: repositoryOf(s.Namespace, from.Database.Name), Either: RepositoryHost(s.Namespace, from.Database.Name), At: facts.Moment(from.Database.At),
 			RestorePoint: string(from.Database.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s), Mask: maskFile(s),
+			Snapshot: snapshotFile(s),
 		}
 	default:
 		b := from.Backup
 		return &engine.Source{
 			Path: repositoryOf(cmp.Or(b.Namespace, s.Namespace), b.Database), Stanza: b.Stanza, At: facts.Moment(b.At),
 			RestorePoint: string(b.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s), Follow: b.Follow, Mask: maskFile(s),
+			Snapshot: snapshotFile(s),
 		}
 	}
 }

@@ -16,6 +16,7 @@ const (
 	FeatureExtensions       Feature = "extensions (`extensions`)"
 	FeatureReplication      Feature = "slots and publications for consumers of changes (`replication`)"
 	FeatureMask             Feature = "mask a copy (`from.mask`)"
+	FeatureSnapshots        Feature = "snapshots of volumes (`backup.snapshots`, `from.database.snapshot`)"
 	FeatureWALVolume        Feature = "a volume for the log alone (`walStorage`)"
 	FeatureHugePages        Feature = "huge pages (`resources.hugePages`)"
 	FeatureQueries          Feature = "metrics of your own queries (`monitoring.queries`)"
@@ -26,6 +27,6 @@ const (
 func Features() []Feature {
 	return []Feature{
 		FeatureBackupVolume, FeatureWorkloadIdentity, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
-		FeatureMask, FeatureWALVolume, FeatureHugePages, FeatureQueries, FeatureImport,
+		FeatureMask, FeatureSnapshots, FeatureWALVolume, FeatureHugePages, FeatureQueries, FeatureImport,
 	}
 }

@@ -17,6 +17,9 @@ type Recorded struct {
 
 	// Begun reports that members have had data. What they record of it themselves can be lost.
 	Begun bool
+
+	// Snapshot that the generation begins with. It may be removed once its volume is filled.
+	Snapshot *Snapshot
 }
 
 // A Member is what the program in the members of a generation has to know beyond the configuration of its server. Each engine has a
@@ -178,6 +181,18 @@ type Source struct {
 
 	// Mask is what is changed in the restored data before any client can connect; nil for nothing.
 	Mask *Mask
+
+	// Snapshot that the volume of a member was filled from; nil without one.
+	Snapshot *Snapshot
+}
+
+// A Snapshot of a volume of another Database.
+type Snapshot struct {
+	// Identity of that Database, which the volume carries, and Stanza with its archive.
+	Identity, Stanza string
+
+	// Member whose volume was filled. The others wait, and copy from it.
+	Member string
 }
 
 // Mask is what is changed in restored data.

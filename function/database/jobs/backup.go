@@ -56,6 +56,7 @@ func Backups(d *compose.Draft, s *facts.Cluster) {
 	d.Offer(names.Backup, scheduled(s, names.SuffixBackup, backup.Schedule(s), backupLabels(&s.Names), backupJobSpec(s)))
 	backupNow(d, s)
 	verify(d, s)
+	snapshots(d, s)
 }
 
 // bucket that only this Database uses.
@@ -76,6 +77,7 @@ func bucket(s *facts.Cluster) compose.Named {
 func noBackups(d *compose.Draft, s *facts.Cluster) {
 	d.Remove(names.Backup)
 	noVerify(d, s)
+	noSnapshots(d)
 }
 
 // backupNow composes a Job for the requested id, and one until there is a first backup. A Job stays as it was made: its template

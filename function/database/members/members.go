@@ -90,6 +90,9 @@ func MissingFor(s *facts.Cluster, isMemoryPending bool) *facts.Awaited {
 			"there are volumes of an earlier Database of this name, of members %s, and a Preview uses and deletes no data but its own: give the Preview another name, "+
 				"or release these volumes and delete them, if no team needs their data", strings.Join(former, ", "))}
 	}
+	if s.FillsVolume() && !s.Filled() {
+		return making(fmt.Sprintf("waiting for provider-capstan to make the volume of member %s from snapshot %q: check VolumeClaim %q", s.Member(names.Letters[0]), s.SourceSnapshot(), s.Base()))
+	}
 	for _, c := range certificates.Awaited(s) {
 		switch o := s.Observed[c.Resource]; {
 		case o == nil:

@@ -8,6 +8,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/objects"
+	"github.com/capstan-dev/capstan/function/database/pods"
 )
 
 // VolumeClaimSpec of volumes that grow.
@@ -23,6 +24,13 @@ func Storage(d *compose.Draft, s *facts.Cluster) {
 	p := storagev1alpha1.VolumeClaimParameters{Database: s.Base(), Identity: s.Identity, Members: members, Size: s.Sizes.Wanted}
 	if q := s.Spec.WALStorage; q != nil {
 		p.WALVolumes = &storagev1alpha1.WALVolumes{Size: *q, StorageClassName: s.Size.WALStorageClassName}
+	}
+	if s.FillsVolume() {
+		first := names.Letters[0]
+		p.Members = append(p.Members, s.Member(first))
+		p.Filled = &storagev1alpha1.FilledVolume{
+			Member: s.Member(first), Snapshot: s.SourceSnapshot(), StorageClassName: s.Size.StorageClassName, Labels: pods.DataLabels(s),
+		}
 	}
 	d.Offer(s.In(names.VolumeClaim), objects.Managed(storagev1alpha1.VolumeClaimGroupVersionKind, s.Metadata(s.Base()), p))
 }

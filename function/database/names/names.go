@@ -110,7 +110,8 @@ func (s *Names) OtherPods() map[string]map[string]string {
 	return map[string]map[string]string{
 		PodsBackup: s.PodLabels(s.Traits.App+"-backup", LabelBackupOf), PodsVerify: s.PodLabels(s.Traits.App+"-verify", LabelVerificationOf),
 		PodsHook: s.PodLabels(s.Traits.App+"-hook", LabelHookOf), PodsRepository: s.PodLabels(s.Traits.App+"-repository", LabelRepositoryOf),
-		PodsPooler: s.PodLabels(s.Traits.PoolerApp, LabelPooler), PodsReaderPooler: s.PodLabels(s.Traits.PoolerApp, LabelReaderPooler),
+		PodsSnapshot: s.PodLabels(s.Traits.App+"-snapshot", LabelSnapshotOf),
+		PodsPooler:   s.PodLabels(s.Traits.PoolerApp, LabelPooler), PodsReaderPooler: s.PodLabels(s.Traits.PoolerApp, LabelReaderPooler),
 	}
 }
 
@@ -120,6 +121,7 @@ const (
 	PodsVerify       = "verifications of backups"
 	PodsHook         = "hooks"
 	PodsRepository   = "the host of the backup volume"
+	PodsSnapshot     = "snapshots"
 	PodsPooler       = "poolers"
 	PodsReaderPooler = "poolers of readers"
 )
@@ -162,6 +164,11 @@ func (s *Names) HookJob(id string) string { return s.Called(HookPrefix + id) }
 
 // WALClaim is the volume claim of a member's log, if it has a volume of its own. The provider makes it.
 func (s *Names) WALClaim(letter string) string { return VolumeWAL + "-" + s.Member(letter) + "-0" }
+
+// DataClaim is the volume claim of a member's data, which its StatefulSet makes or finds.
+func (s *Names) DataClaim(letter string) string {
+	return VolumeData + "-" + s.Member(letter) + "-0"
+}
 
 // MemberLabels of what belongs to one member.
 func (s *Names) MemberLabels(letter string) map[string]string {

@@ -59,6 +59,10 @@ const (
 	ServerCertificate           = "server-certificate"
 	ServiceAccount              = "serviceaccount"
 	SignalHookPrefix            = "signal-hook-"
+	Snapshots                   = "snapshots"
+	SnapshotsAccount            = "snapshots-serviceaccount"
+	SnapshotsBinding            = "snapshots-rolebinding"
+	SnapshotsRecord             = "snapshots-record"
 	Topology                    = "topology"
 	Verify                      = "verify"
 	VerifyNowPrefix             = "verify-now-"
@@ -89,6 +93,7 @@ const (
 	SuffixRepositoryServer = "pg-repository-server"
 	SuffixServer           = "server"
 	SuffixSigner           = "selfsigned"
+	SuffixSnapshots        = "snapshots"
 	SuffixVerify           = "verify"
 )
 
@@ -109,6 +114,7 @@ const (
 	LabelPooler         = engine.LabelPooler
 	LabelReaderPooler   = "capstan.dev/pooler-ro"
 	LabelRepositoryOf   = "capstan.dev/repository-of"
+	LabelSnapshotOf     = members.LabelSnapshotOf
 
 	// LabelCopyOf is on the pods of members that begin with the backups of another Database of their namespace, whose volume lets
 	// them in by it.
@@ -131,6 +137,9 @@ const (
 	// AnnotationSignal holds, on a Job that takes a backup, the Signal that asked for it.
 	AnnotationSignal = "capstan.dev/signal"
 
+	// AnnotationClass holds, on the CronJob of snapshots, their class.
+	AnnotationClass = "capstan.dev/snapshot-class"
+
 	// AnnotationStopped reports, on a StatefulSet of a hibernated Database, whether its member was the leader or a standby when it
 	// was stopped.
 	AnnotationStopped = "capstan.dev/stopped"
@@ -150,12 +159,15 @@ const (
 	AnnotationAccepted = "capstan.dev/accepted-spec"
 )
 
-// Kinds of cert-manager, whose Issuer signs for one namespace, of the Prometheus Operator, and of members.
+// Kinds of cert-manager, whose Issuer signs for one namespace, of the Prometheus Operator, and of CSI drivers with snapshots.
 var (
 	CertificateGVK    = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}
 	IssuerGVK         = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: KindIssuer}
 	ServiceMonitorGVK = monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.ServiceMonitorsKind)
 	PrometheusRuleGVK = monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PrometheusRuleKind)
+
+	VolumeSnapshotGVK      = schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot"}
+	VolumeSnapshotClassGVK = schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotClass"}
 )
 
 // Kinds that have no constant elsewhere.

@@ -38,6 +38,9 @@ func MemberFile(s *facts.Cluster) engine.Member {
 		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
 		Import: importFile(s), Dumps: dumpsFile(s), TakeOver: takeOverFile(s),
 	}
+	if m.From != nil && m.From.Snapshot == nil && s.SourceSnapshot() != "" {
+		m.From.Snapshot = m.Recorded.Snapshot
+	}
 	if r := s.Spec.Reinitialize; r != nil {
 		m.Reinitialize = &members.Reinitialize{ID: r.ID, Member: r.Member}
 	}

@@ -65,10 +65,16 @@ func claim(s *facts.Cluster, letter string) *applycorev1.PersistentVolumeClaimAp
 			observev1alpha1.LabelDatabase: s.Base(),
 			observev1alpha1.LabelMember:   s.Member(letter),
 			observev1alpha1.LabelIdentity: s.Identity,
-			names.LabelGeneration:         strconv.Itoa(max(1, s.Generation)),
 		}).
-		WithLabels(s.Disposable()).
+		WithLabels(DataLabels(s)).
 		WithSpec(ClaimSpec(s))
+}
+
+// DataLabels of a volume of data, beside those that it is found by.
+func DataLabels(s *facts.Cluster) map[string]string {
+	labels := map[string]string{names.LabelGeneration: strconv.Itoa(max(1, s.Generation))}
+	maps.Copy(labels, s.Disposable())
+	return labels
 }
 
 // ClaimSpec of a volume like the volumes of new members.
@@ -148,18 +154,14 @@ func spread(s *facts.Cluster) []*applycorev1.TopologySpreadConstraintApplyConfig
 // serverContainer: the program of the members, which runs the server. There is no limit on CPU: a throttled leader would look
 // like a lost one.
 func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerApplyConfiguration {
-	field := func(name, path string) *applycorev1.EnvVarApplyConfiguration {
-		return applycorev1.EnvVar().WithName(name).WithValueFrom(applycorev1.EnvVarSource().
-			WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath(path)))
-	}
 	return Hardened(applycorev1.Container().
 		WithName(s.Traits.App).
 		WithImage(s.Image.Name).
 		WithPorts(serverPorts(s.Traits)...).
 		WithEnv(
-			field("POD_NAME", "metadata.name"),
-			field("POD_NAMESPACE", "metadata.namespace"),
-			field("POD_IP", "status.podIP"),
+			FieldEnv("POD_NAME", "metadata.name"),
+			FieldEnv("POD_NAMESPACE", "metadata.namespace"),
+			FieldEnv("POD_IP", "status.podIP"),
 			Env("CAPSTAN_DATABASE", s.Base()),
 			Env("CAPSTAN_MEMBER", s.Member(letter)),
 			Env("CAPSTAN_SCOPE", s.Scope()),
@@ -183,7 +185,7 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 			Mount(names.VolumeMembers, "/etc/capstan/tls/members", true),
 			Mount(names.VolumeServer, "/etc/capstan/tls/server", true),
 			Mount(names.VolumeAccess, "/etc/capstan/access", true),
-			Mount(names.VolumeToken, "/var/run/secrets/kubernetes.io/serviceaccount", true),
+			TokenMount(),
 		).
 		WithVolumeMounts(walMount(s)...).
 		WithVolumeMounts(backupMounts(s)...))
@@ -299,6 +301,12 @@ func Env(name, value string) *applycorev1.EnvVarApplyConfiguration {
 	return applycorev1.EnvVar().WithName(name).WithValue(value)
 }
 
+// FieldEnv is a variable with the value of a field of its pod.
+func FieldEnv(name, path string) *applycorev1.EnvVarApplyConfiguration {
+	return applycorev1.EnvVar().WithName(name).WithValueFrom(applycorev1.EnvVarSource().
+		WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath(path)))
+}
+
 // Resources of a container that may use any CPU that nothing else needs.
 func Resources(cpu, memory, most resource.Quantity) *applycorev1.ResourceRequirementsApplyConfiguration {
 	return applycorev1.ResourceRequirements().
@@ -372,19 +380,29 @@ func volumes(s *facts.Cluster) []*applycorev1.VolumeApplyConfiguration {
 		SecretVolume(names.VolumeMembers, s.Called(names.SuffixOfMembers)),
 		SecretVolume(names.VolumeServer, s.ServerSecret()),
 		access,
-		applycorev1.Volume().WithName(names.VolumeToken).WithProjected(applycorev1.ProjectedVolumeSource().
-			WithDefaultMode(0o440).
-			WithSources(
-				applycorev1.VolumeProjection().WithServiceAccountToken(applycorev1.ServiceAccountTokenProjection().
-					WithExpirationSeconds(3600).WithPath("token")),
-				applycorev1.VolumeProjection().WithConfigMap(applycorev1.ConfigMapProjection().
-					WithName("kube-root-ca.crt").
-					WithItems(applycorev1.KeyToPath().WithKey("ca.crt").WithPath("ca.crt"))),
-				applycorev1.VolumeProjection().WithDownwardAPI(applycorev1.DownwardAPIProjection().
-					WithItems(applycorev1.DownwardAPIVolumeFile().WithPath("namespace").
-						WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath("metadata.namespace")))),
-			)),
+		TokenVolume(),
 	}
+}
+
+// TokenVolume has what the account of a pod needs to use the API server.
+func TokenVolume() *applycorev1.VolumeApplyConfiguration {
+	return applycorev1.Volume().WithName(names.VolumeToken).WithProjected(applycorev1.ProjectedVolumeSource().
+		WithDefaultMode(0o440).
+		WithSources(
+			applycorev1.VolumeProjection().WithServiceAccountToken(applycorev1.ServiceAccountTokenProjection().
+				WithExpirationSeconds(3600).WithPath("token")),
+			applycorev1.VolumeProjection().WithConfigMap(applycorev1.ConfigMapProjection().
+				WithName("kube-root-ca.crt").
+				WithItems(applycorev1.KeyToPath().WithKey("ca.crt").WithPath("ca.crt"))),
+			applycorev1.VolumeProjection().WithDownwardAPI(applycorev1.DownwardAPIProjection().
+				WithItems(applycorev1.DownwardAPIVolumeFile().WithPath("namespace").
+					WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath("metadata.namespace")))),
+		))
+}
+
+// TokenMount is where clients of the API server look for it.
+func TokenMount() *applycorev1.VolumeMountApplyConfiguration {
+	return Mount(names.VolumeToken, "/var/run/secrets/kubernetes.io/serviceaccount", true)
 }
 
 // Verbatim text in an environment variable, in which Kubernetes would put the values of others in for $(…).

@@ -175,6 +175,7 @@ func backupStatus(s *facts.Cluster) *v1alpha1.BackupStatus {
 	if backup.Verifies(s) {
 		st.VerifySchedule = backup.VerifySchedule(s)
 	}
+	st.Snapshots = snapshotsStatus(s)
 	st.LastVerified, st.RestorePoints = verifiedStatus(s), restorePoints(s)
 	b := s.BackupReport()
 	if b.Label != "" {

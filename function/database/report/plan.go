@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/decision"
 )
 
@@ -37,6 +38,7 @@ var conditions = []struct {
 	{v1alpha1.TypePITRContinuous, ofBackups(pitrContinuous)},
 	{v1alpha1.TypeBackupVerified, ofBackups(backupVerified)},
 	{v1alpha1.TypeBackupEncrypted, backupEncrypted},
+	{v1alpha1.TypeSnapshotFresh, ofBackups(snapshotFresh)},
 	{v1alpha1.TypeRestorePointMade, ofBackups(restorePointMade)},
 	{v1alpha1.TypeRestored, restored},
 	{v1alpha1.TypeUpgraded, upgraded},
@@ -47,7 +49,7 @@ var conditions = []struct {
 
 // Plan of what was decided.
 func Plan(s *decision.Pass, d *compose.Draft) *compose.Plan {
-	p := &compose.Plan{Objects: d.Objects(), Ready: isReady(s, d), Status: status(s, d), Events: s.HookRuns.Events(s.ToldRuns)}
+	p := &compose.Plan{Objects: d.Objects(), Ready: isReady(s, d), Status: status(s, d), Events: s.HookRuns.Events(s.ToldRuns), Requires: backup.Requires(s.Cluster)}
 	p.Conditions = append(p.Conditions, check.Accepted(slices.Concat(s.Problems, s.Refused)), d.Composed(len(s.Problems) == 0))
 	for _, c := range conditions {
 		if reported := c.of(s); reported.Status != "" {

@@ -181,6 +181,7 @@ func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
 	add(backup.GapAgain(s.Cluster))
 	add(backup.VerifyLost(s.Cluster))
 	add(backup.VerifyDue(s.Cluster))
+	add(backup.SnapshotDue(s.Cluster))
 	return pace(s, d, ready).TTL(s.Now, deadlines...)
 }
 

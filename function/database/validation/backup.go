@@ -28,7 +28,7 @@ func checkBackup(s *facts.Cluster) []check.Problem {
 			ps = append(ps, check.Invalid("spec.backup.maxArchiveBacklog", q.String(), "must be at most half of spec.storage, because the volume holds data and the backlog: lower it, or raise spec.storage"))
 		}
 	}
-	return slices.Concat(ps, checkRepository(s), checkEncryption(s), checkVerify(s), checkSource(s))
+	return slices.Concat(ps, checkRepository(s), checkEncryption(s), checkVerify(s), checkSnapshots(s), checkSource(s), checkSourceSnapshot(s))
 }
 
 // checkSchedule of a field, which may be empty.

@@ -39,9 +39,11 @@ func uses(s *facts.Cluster) []use {
 	}
 	if from := spec.From; from != nil {
 		add(len(from.Mask) > 0, engine.FeatureMask, "spec.from.mask", block)
+		add(s.SourceSnapshot() != "", engine.FeatureSnapshots, snapshotField(s), s.SourceSnapshot())
 		add(from.Server != nil, engine.FeatureImport, "spec.from.server", block)
 		add(from.Dump != nil, engine.FeatureImport, "spec.from.dump", block)
 	}
+	add(spec.Backup != nil && spec.Backup.Snapshots != nil, engine.FeatureSnapshots, "spec.backup.snapshots", block)
 	add(spec.Promote != nil, engine.FeatureStandby, "spec.promote", block)
 	add(spec.Upgrade != nil, engine.FeatureUpgrade, "spec.upgrade", block)
 	data := s.DataVersion()

@@ -21,6 +21,7 @@ var lacking = map[engine.Feature]string{
 	engine.FeaturePooler:      "Capstan has no poolers for MySQL yet: remove it, and limit the connections in each client, or raise spec.config.max_connections",
 	engine.FeatureExtensions:  "MySQL has no extensions: remove it",
 	engine.FeatureReplication: "MySQL has its binary logs for consumers of changes, and neither slots nor publications: remove it, and set replication of the consumer",
+	engine.FeatureSnapshots:   "Capstan does not take snapshots of the volumes of MySQL yet: remove it, and use backups",
 	engine.FeatureMask:        "Capstan does not mask copies of MySQL yet: remove it, and make the copy from a Database whose data may be seen, or with no data and a dump that is masked",
 	engine.FeatureWALVolume: "MySQL has its redo log and its binary logs beside the data, and Capstan does not move them yet: remove it, and raise spec.storage " +
 		"to give them room",

@@ -17,7 +17,10 @@ func memberFile(m engine.Member) string {
 		From: sourceFile(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade), Replicators: m.Replicators, Queries: m.Queries,
 		Reinitialize: m.Reinitialize, Fence: m.Fence, Import: importFile(m.Import), Dumps: dumpsFile(m.Dumps), TakeOver: (*pgmember.TakeOver)(m.TakeOver),
 	}
-	if c.From != nil && c.From.Mask != nil {
+	switch {
+	case c.From != nil && c.From.Snapshot != nil:
+		c.Version = pgmember.SnapshotVersion
+	case c.From != nil && c.From.Mask != nil:
 		c.Version = pgmember.MaskVersion
 	}
 	for _, s := range m.Slots {
@@ -56,6 +59,7 @@ func sourceFile(s *engine.Source) *pgmember.Source {
 	return &pgmember.Source{
 		Path: s.Path, Repository: s.Repository, Either: s.Either, Stanza: s.Stanza, Follow: s.Follow, At: s.At, RestorePoint: s.RestorePoint,
 		Encrypted: s.Encrypted, Processes: s.Processes, Mask: mask(s.Mask),
+		Snapshot: (*pgmember.Snapshot)(s.Snapshot),
 	}
 }
 
@@ -77,5 +81,9 @@ func (postgreSQL) Recorded(files map[string]string) engine.Recorded {
 	if json.Unmarshal([]byte(files[pgmember.FileConfig]), &c) != nil {
 		return engine.Recorded{}
 	}
-	return engine.Recorded{Volumes: c.Volumes}
+	r := engine.Recorded{Volumes: c.Volumes}
+	if c.From != nil {
+		r.Snapshot = (*engine.Snapshot)(c.From.Snapshot)
+	}
+	return r
 }
