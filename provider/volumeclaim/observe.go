@@ -66,14 +66,21 @@ func (g *grower) Observe(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed
 		upToDate = false
 		if refused := g.refusals.of(c, *c.Spec.Resources.Requests.Storage()); refused != "" {
 			at.State = v1alpha1.VolumeFailed
-			at.Volumes = append(at.Volumes, v1alpha1.VolumeObservation{
-				Name: c.GetName(), Member: c.GetLabels()[observev1alpha1.LabelMember], Holds: v1alpha1.HoldsWAL, State: v1alpha1.VolumeFailed, Message: refused,
-			})
+			at.Volumes = append(at.Volumes, refusedClaim(c, refused))
 		}
 	}
 	cr.Status.AtProvider = at
 	cr.SetConditions(judge(at).WithObservedGeneration(cr.GetGeneration()))
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate}, nil
+}
+
+// refusedClaim is one that the API server does not take.
+func refusedClaim(c *corev1.PersistentVolumeClaim, why string) v1alpha1.VolumeObservation {
+	o := v1alpha1.VolumeObservation{Name: c.GetName(), Member: c.GetLabels()[observev1alpha1.LabelMember], State: v1alpha1.VolumeFailed, Message: why}
+	if c.GetLabels()[observev1alpha1.LabelVolume] == observev1alpha1.VolumeWAL {
+		o.Holds = v1alpha1.HoldsWAL
+	}
+	return o
 }
 
 // volumes that a VolumeClaim is of, by name.

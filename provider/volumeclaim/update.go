@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -23,7 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// Update raises what claims request that is less than it should be, and makes the claims of write-ahead logs that are missing. Volumes are
+// Update raises what claims request that is less than it should be, and makes the claims that are missing. Volumes are
 // independent: one that cannot grow or be made does not hold up the others.
 func (g *grower) Update(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed.ExternalUpdate, error) {
 	found, err := g.volumes(ctx, cr)
@@ -42,38 +43,57 @@ func (g *grower) Update(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed.
 	return managed.ExternalUpdate{}, errors.Join(failed...)
 }
 
-// missing claims of write-ahead logs, which no StatefulSet can make: what it makes cannot change, and a member may get such a volume later.
-// Each has a provisional uid, by which refusals are known.
+// missing claims, which no StatefulSet can make: what it makes cannot change, and a member may get a volume for its write-ahead log later.
+// A volume that is filled from a snapshot is made once. What a StatefulSet makes again later must be empty.
 func missing(cr *v1alpha1.VolumeClaim, found []volume) []*corev1.PersistentVolumeClaim {
 	p := cr.Spec.ForProvider
-	if p.WALVolumes == nil || p.Identity == "" || cr.GetDeletionTimestamp() != nil {
+	if p.Identity == "" || cr.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	var all []*corev1.PersistentVolumeClaim
-	for _, member := range slices.Sorted(slices.Values(p.Members)) {
-		name := "wal-" + member + "-0"
-		if slices.ContainsFunc(found, func(v volume) bool { return v.claim.GetName() == name }) {
-			continue
+	add := func(c *corev1.PersistentVolumeClaim) {
+		if !slices.ContainsFunc(found, func(v volume) bool { return v.claim.GetName() == c.GetName() }) {
+			all = append(all, c)
 		}
-		c := &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: cr.GetNamespace(), Name: name, UID: types.UID(cr.GetNamespace() + "/" + name),
-				Labels: map[string]string{
-					observev1alpha1.LabelDatabase: p.Database, observev1alpha1.LabelMember: member, observev1alpha1.LabelIdentity: p.Identity,
-					observev1alpha1.LabelVolume: observev1alpha1.VolumeWAL,
-				},
-			},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: p.WALVolumes.Size}},
-			},
+	}
+	if f := p.Filled; f != nil {
+		c := newClaim(cr, "data", f.Member, p.Size, f.StorageClassName)
+		maps.Copy(c.Labels, f.Labels)
+		c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new(snapshotGroup), Kind: "VolumeSnapshot", Name: f.Snapshot}
+		add(c)
+	}
+	if p.WALVolumes != nil {
+		for _, member := range slices.Sorted(slices.Values(p.Members)) {
+			c := newClaim(cr, observev1alpha1.VolumeWAL, member, p.WALVolumes.Size, p.WALVolumes.StorageClassName)
+			c.Labels[observev1alpha1.LabelVolume] = observev1alpha1.VolumeWAL
+			add(c)
 		}
-		if class := p.WALVolumes.StorageClassName; class != "" {
-			c.Spec.StorageClassName = &class
-		}
-		all = append(all, c)
 	}
 	return all
+}
+
+// snapshotGroup is the API group of VolumeSnapshots.
+const snapshotGroup = "snapshot.storage.k8s.io"
+
+// newClaim of a member. It has a provisional uid, by which refusals are known.
+func newClaim(cr *v1alpha1.VolumeClaim, volume, member string, size resource.Quantity, class string) *corev1.PersistentVolumeClaim {
+	p, name := cr.Spec.ForProvider, volume+"-"+member+"-0"
+	c := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cr.GetNamespace(), Name: name, UID: types.UID(cr.GetNamespace() + "/" + name),
+			Labels: map[string]string{
+				observev1alpha1.LabelDatabase: p.Database, observev1alpha1.LabelMember: member, observev1alpha1.LabelIdentity: p.Identity,
+			},
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: size}},
+		},
+	}
+	if class != "" {
+		c.Spec.StorageClassName = &class
+	}
+	return c
 }
 
 // make a claim.

@@ -222,6 +222,33 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestFilled volume: its claim is made once, with the snapshot.
+func TestFilled(t *testing.T) {
+	v := &v1alpha1.VolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db"}}
+	v.Spec.ForProvider = v1alpha1.VolumeClaimParameters{
+		Database: "orders-db", Identity: "3f2a", Members: []string{"orders-db-a"}, Size: resource.MustParse("50Gi"),
+		Filled: &v1alpha1.FilledVolume{Member: "orders-db-a", Snapshot: "stock-db-1", StorageClassName: "fast", Labels: map[string]string{"capstan.dev/generation": "1"}},
+	}
+	want := []*corev1.PersistentVolumeClaim{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-orders-db-a-0", UID: "shop/data-orders-db-a-0", Labels: map[string]string{
+			observev1alpha1.LabelDatabase: "orders-db", observev1alpha1.LabelMember: "orders-db-a", observev1alpha1.LabelIdentity: "3f2a", "capstan.dev/generation": "1",
+		}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("50Gi")}},
+			StorageClassName: new("fast"),
+			DataSource:       &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "stock-db-1"},
+		},
+	}}
+	if diff := cmp.Diff(want, missing(v, nil)); diff != "" {
+		t.Errorf("missing(...): -want, +got:\n%s", diff)
+	}
+	found := []volume{{claim: claimOf("50Gi", "50Gi", func(c *corev1.PersistentVolumeClaim) { c.Name = "data-orders-db-a-0" })}}
+	if got := missing(v, found); len(got) > 0 {
+		t.Errorf("a volume that is there must stay, and %v is made", got)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	claim, size := claimOf("50Gi", "50Gi"), resource.MustParse("80Gi")
 	forbidden := kerrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, claim.Name, errors.New("exceeded quota: storage"))

@@ -39,6 +39,9 @@ import (
 )
 
 const (
+	// onlyThese claims are the provider's to create.
+	onlyThese = "the provider may create only empty volume claims for the write-ahead log of a member, and claims of its data that are filled from a snapshot"
+
 	namespace = "shop"
 	scope     = "orders-db-3f2a9c1b"
 )
@@ -56,6 +59,7 @@ func TestPolicies(t *testing.T) {
 	stranger := p.as(t, "system:serviceaccount:shop:team-members")
 	provider := p.as(t, "system:serviceaccount:crossplane-system:provider-capstan")
 	activator := p.as(t, "system:serviceaccount:shop:reco-activator")
+	snapshotter := p.as(t, "system:serviceaccount:shop:orders-db-snapshots")
 	collector := p.as(t, "system:serviceaccount:kube-system:generic-garbage-collector")
 
 	for name, tc := range map[string]struct {
@@ -259,12 +263,69 @@ func TestPolicies(t *testing.T) {
 		"ProviderMakesVolumeForData": {
 			reason: "And no other: an empty volume of data would keep a member from its own.",
 			do:     p.creates(provider, volume("data-orders-db-n-0", ours(), nil)),
-			want:   "the provider may create only empty volume claims for the write-ahead log of a member",
+			want:   onlyThese,
+		},
+		"ProviderFillsVolumeForData": {
+			reason: "It makes the volume that a Database begins with from a snapshot.",
+			do:     p.creates(provider, filled("data-orders-db-p-0", "orders-db-p", "VolumeSnapshot")),
+		},
+		"ProviderCopiesVolume": {
+			reason: "And from nothing else: a claim would be a copy of anybody's volume.",
+			do:     p.creates(provider, filled("data-orders-db-q-0", "orders-db-q", "PersistentVolumeClaim")),
+			want:   onlyThese,
+		},
+		"ProviderFillsVolumeOfAnotherMember": {
+			reason: "Its name says whose it is.",
+			do:     p.creates(provider, filled("data-orders-db-r-0", "orders-db-s", "VolumeSnapshot")),
+			want:   onlyThese,
+		},
+		"Snapshot": {
+			reason: "A pod makes snapshots of its Database.",
+			do:     p.creates(snapshotter, snapshot("one", "orders-db", "data-orders-db-a-0")),
+		},
+		"SnapshotOfAnotherVolume": {
+			reason: "And of no other volume of the namespace.",
+			do:     p.creates(snapshotter, snapshot("two", "orders-db", "data-ledger-a-0")),
+			want:   "only volumes of data of Database orders-db may be in its snapshots",
+		},
+		"SnapshotForAnother": {
+			reason: "It must not look like a snapshot of another Database.",
+			do:     p.creates(snapshotter, snapshot("three", "ledger", "data-orders-db-a-0")),
+			want:   "only snapshots with the label capstan.dev/snapshot-of=orders-db belong to Database orders-db",
+		},
+		"SnapshotExpires": {
+			reason: "It removes its own.",
+			do:     p.deletesAs(snapshotter, snapshot("four", "orders-db", "data-orders-db-a-0")),
+		},
+		"SnapshotOfAnotherExpires": {
+			reason: "And no others.",
+			do:     p.deletesAs(snapshotter, snapshot("five", "ledger", "data-ledger-a-0")),
+			want:   "only snapshots with the label capstan.dev/snapshot-of=orders-db belong to Database orders-db",
+		},
+		"SnapshotTakenOver": {
+			reason: "Nor does it make another's its own.",
+			do: p.changes(snapshotter, snapshot("six", "ledger", "data-ledger-a-0"), func(o client.Object) {
+				o.SetLabels(map[string]string{"capstan.dev/snapshot-of": "orders-db"})
+			}),
+			want: "only snapshots with the label capstan.dev/snapshot-of=orders-db belong to Database orders-db",
+		},
+		"SnapshotRecorded": {
+			reason: "It writes how that went.",
+			do: p.changes(snapshotter, configMap("orders-db-snapshots", "orders-db"), func(o client.Object) {
+				o.SetAnnotations(map[string]string{"x": "y"})
+			}),
+		},
+		"SnapshotConfigures": {
+			reason: "And no other ConfigMap.",
+			do: p.changes(snapshotter, configMap("orders-db-settings", "orders-db"), func(o client.Object) {
+				o.SetAnnotations(map[string]string{"x": "y"})
+			}),
+			want: "only ConfigMap orders-db-snapshots says how snapshots went",
 		},
 		"ProviderMakesVolumeOfAnotherMember": {
 			reason: "Its name says whose it is.",
 			do:     p.creates(provider, volume("data-orders-db-o-0", logOf("orders-db-o"), nil)),
-			want:   "the provider may create only empty volume claims for the write-ahead log of a member",
+			want:   onlyThese,
 		},
 		"ProviderTakesOverVolume": {
 			reason: "It gets nobody's data.",
@@ -273,7 +334,7 @@ func TestPolicies(t *testing.T) {
 				o.Spec.VolumeName = "somebody-elses"
 				return o
 			}()),
-			want: "the provider may create only empty volume claims for the write-ahead log of a member",
+			want: onlyThese,
 		},
 		"ProviderChoosesVolume": {
 			reason: "Nor does it choose among volumes that are there.",
@@ -282,7 +343,7 @@ func TestPolicies(t *testing.T) {
 				o.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "another"}}
 				return o
 			}()),
-			want: "the provider may create only empty volume claims for the write-ahead log of a member",
+			want: onlyThese,
 		},
 		"ProviderMakesOtherVolume": {
 			reason: "Volumes of others are nobody's business.",
@@ -433,7 +494,7 @@ func newPlace(t *testing.T) *place {
 		}
 	}
 
-	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, databases())
+	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, databases(), volumeSnapshots())
 	create(platform(t)...)
 	create(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "provider-capstan"},
@@ -448,6 +509,7 @@ func newPlace(t *testing.T) *place {
 			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "patch", "update"}}},
 		},
 		bound("team-members", "labeller", "Role"),
+		bound("orders-db-snapshots", "capstan:snapshot", "ClusterRole"),
 		bound("reco-activator", "capstan:activator", "ClusterRole"))
 	p.users(t)
 
@@ -468,6 +530,7 @@ func (p *place) await(t *testing.T) {
 			p.deletes(secret("probe", ours()))(t.Context()),
 			p.creates(p.as(t, "system:serviceaccount:shop:orders-db-members"), configMap("probe", "orders-db"))(t.Context()),
 			p.labels(p.as(t, "system:serviceaccount:crossplane-system:provider-capstan"), volume("probe", nil, nil))(t.Context()),
+			p.creates(p.as(t, "system:serviceaccount:shop:orders-db-snapshots"), snapshot("probe", "ledger", ""))(t.Context()),
 			p.reports(p.as(t, "system:serviceaccount:shop:reco-activator"), analysis("probe"), `{"status":{"atProvider":{"server":"x"}}}`)(t.Context()),
 		}
 
@@ -621,6 +684,45 @@ func platform(t *testing.T) []client.Object {
 			os = append(os, o)
 		}
 	}
+}
+
+// volumeSnapshots as a kind, which CSI drivers bring.
+func volumeSnapshots() *extv1.CustomResourceDefinition {
+	return &extv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "volumesnapshots.snapshot.storage.k8s.io",
+			Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, this is a test"},
+		},
+		Spec: extv1.CustomResourceDefinitionSpec{
+			Group: "snapshot.storage.k8s.io", Scope: extv1.NamespaceScoped,
+			Names: extv1.CustomResourceDefinitionNames{Plural: "volumesnapshots", Singular: "volumesnapshot", Kind: "VolumeSnapshot", ListKind: "VolumeSnapshotList"},
+			Versions: []extv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &extv1.CustomResourceValidation{OpenAPIV3Schema: &extv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			}},
+		},
+	}
+}
+
+// snapshot of a claim, for a Database.
+func snapshot(name, of, claim string) client.Object {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
+		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"capstan.dev/snapshot-of": of}},
+		"spec":     map[string]any{"source": map[string]any{"persistentVolumeClaimName": claim}},
+	}}
+}
+
+// filled volume of a member's data.
+func filled(name, member, kind string) client.Object {
+	labels := with(ours(), "capstan.dev/member", member)
+	o, _ := volume(name, labels, nil).(*corev1.PersistentVolumeClaim)
+	source := &corev1.TypedLocalObjectReference{Kind: kind, Name: "x"}
+	if kind == "VolumeSnapshot" {
+		source.APIGroup = new("snapshot.storage.k8s.io")
+	}
+	o.Spec.DataSource = source
+	return o
 }
 
 // databases as a kind. Other tests check its schema.

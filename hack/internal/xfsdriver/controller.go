@@ -33,7 +33,7 @@ func (c *controller) ControllerGetCapabilities(
 ) (*csi.ControllerGetCapabilitiesResponse, error) {
 	able := []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_EXPAND_VOLUME}
 	if c.node != "" {
-		able = append(able, csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME)
+		able = append(able, csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT)
 	}
 	resp := &csi.ControllerGetCapabilitiesResponse{}
 	for _, t := range able {
@@ -49,8 +49,9 @@ func (c *controller) CreateVolume(_ context.Context, req *csi.CreateVolumeReques
 	if err := supported(req.GetVolumeCapabilities()); err != nil {
 		return nil, err
 	}
-	if req.GetVolumeContentSource() != nil {
-		return nil, status.Error(codes.InvalidArgument, "cannot fill a volume from a snapshot or another one")
+	source := req.GetVolumeContentSource()
+	if source != nil && source.GetSnapshot() == nil {
+		return nil, status.Error(codes.InvalidArgument, "cannot fill a volume from another one, only from a snapshot")
 	}
 	if len(req.GetParameters()) > 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "cannot use parameters, there are none: %v", req.GetParameters())
@@ -59,11 +60,16 @@ func (c *controller) CreateVolume(_ context.Context, req *csi.CreateVolumeReques
 	if err != nil {
 		return nil, err
 	}
-	if err := c.disks.make(req.GetName(), bytes); err != nil {
+	if source != nil {
+		err = c.disks.fill(req.GetName(), source.GetSnapshot().GetSnapshotId(), bytes)
+	} else {
+		err = c.disks.make(req.GetName(), bytes)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
-		VolumeId: req.GetName(), CapacityBytes: bytes,
+		VolumeId: req.GetName(), CapacityBytes: bytes, ContentSource: source,
 		AccessibleTopology: []*csi.Topology{{Segments: map[string]string{topologyKey: c.node}}},
 	}}, nil
 }

@@ -67,6 +67,58 @@ func TestDisks(t *testing.T) {
 	}
 }
 
+// TestSnapshots of a volume that is mounted nowhere, and volumes that are filled from them.
+func TestSnapshots(t *testing.T) {
+	d := disks{folder: t.TempDir()}
+	const bytes = 400 << 20
+	if err := d.make("pvc-1", bytes); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		f, err := os.OpenFile(filepath.Join(d.folder, "pvc-1.xfs"), os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte(text), 4096); err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	write("before")
+	s, err := d.snapshot("snapshot-1", "pvc-1")
+	if err != nil || s.GetSizeBytes() != bytes || !s.GetReadyToUse() {
+		t.Fatalf("a snapshot has the size of its volume: %v, %v", s, err)
+	}
+	write("behind")
+	again, err := d.snapshot("snapshot-1", "pvc-1")
+	if err != nil || again.GetSnapshotId() != s.GetSnapshotId() || !again.GetCreationTime().AsTime().Equal(s.GetCreationTime().AsTime()) {
+		t.Errorf("one that is there is not made again: %v, %v", again, err)
+	}
+	if err := d.make("pvc-2", bytes); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.snapshot("snapshot-1", "pvc-2"); status.Code(err) != codes.AlreadyExists {
+		t.Errorf("its name is taken: %v", err)
+	}
+	for range 2 { // the provisioner may ask twice
+		if err := d.fill("pvc-3", s.GetSnapshotId(), 2*bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(d.folder, "pvc-3.xfs"))
+	if err != nil || len(raw) != 2*bytes || string(raw[4096:4102]) != "before" {
+		t.Errorf("a filled volume has its size and what the snapshot shows: %d bytes, %v", len(raw), err)
+	}
+	for what, code := range map[string]codes.Code{"gone.pvc-1.snapshot": codes.ResourceExhausted, "../x.snapshot": codes.InvalidArgument, "pvc-1.xfs": codes.InvalidArgument} {
+		if err := d.fill("pvc-4", what, bytes); status.Code(err) != code {
+			t.Errorf("a volume from %q: want %s, got %v", what, code, err)
+		}
+	}
+	if err := d.fill("pvc-4", s.GetSnapshotId(), bytes/2+leastSize/4); status.Code(err) != codes.OutOfRange {
+		t.Errorf("a volume that is too small: %v", err)
+	}
+}
+
 func TestNamesStayInTheFolder(t *testing.T) {
 	d := disks{folder: filepath.Join(t.TempDir(), "disks")}
 	for _, name := range []string{"", ".", "..", "../pvc", "a/b", ".hidden"} {

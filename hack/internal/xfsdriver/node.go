@@ -69,11 +69,24 @@ func (n *node) NodeStageVolume(_ context.Context, req *csi.NodeStageVolumeReques
 	if err != nil || mounted {
 		return &csi.NodeStageVolumeResponse{}, err
 	}
-	options := append([]string{"loop"}, req.GetVolumeCapability().GetMount().GetMountFlags()...)
+	// A volume that was filled from a snapshot has the name of the file system of the other.
+	options := append([]string{"loop", "nouuid"}, req.GetVolumeCapability().GetMount().GetMountFlags()...)
 	if err := n.mount.FormatAndMount(path, target, fileSystem, options); err != nil {
 		return nil, status.Errorf(codes.Internal, "cannot mount volume %q: %v", req.GetVolumeId(), err)
 	}
-	return &csi.NodeStageVolumeResponse{}, nil
+	return &csi.NodeStageVolumeResponse{}, n.stretch(req.GetVolumeId(), target)
+}
+
+// stretch the file system of a volume over all of it: one that was filled from a snapshot may have a smaller one.
+func (n *node) stretch(volume, target string) error {
+	device, err := n.disks.device(volume)
+	if err != nil {
+		return err
+	}
+	if _, err := mount.NewResizeFs(n.mount.Exec).Resize(device, target); err != nil {
+		return status.Errorf(codes.Internal, "cannot grow the file system of volume %q: %v", volume, err)
+	}
+	return nil
 }
 
 // NodeUnstageVolume undoes NodeStageVolume.

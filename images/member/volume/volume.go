@@ -56,6 +56,15 @@ func Claim(markFile, data, identity, version string) error {
 	return nil
 }
 
+// Owner of a volume is the identity of the Database that it belongs to; "" while it belongs to none.
+func Owner(markFile string) (string, error) {
+	var m mark
+	if _, err := durable.ReadJSON(markFile, &m); err != nil {
+		return "", fmt.Errorf("cannot read %s, which says whose the volume is: %w", markFile, err)
+	}
+	return m.Identity, nil
+}
+
 // Empty reports whether there is no data: no folder, or nothing in it.
 func Empty(data string) (bool, error) {
 	entries, err := os.ReadDir(data)

@@ -45,6 +45,10 @@
 // Another pod of its own restores the latest backup and proves that it is good:
 //
 //	capstan-member verify
+//
+// And another one takes a snapshot of the volume of a member, where the storage offers that:
+//
+//	capstan-member snapshot --class=csi-snapshots --keep=7 --stanza=orders-db-3f2a9c1b-17
 package main
 
 import (
@@ -81,6 +85,7 @@ type cli struct {
 	Archive         command.Archive         `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
 	Fetch           command.Fetch           `cmd:"" help:"Bring a file of the write-ahead log back from the archive, as PostgreSQL calls it."`
 	Backup          command.Backup          `cmd:"" help:"Take a backup, in a pod of its own."`
+	Snapshot        command.Snapshot        `cmd:"" help:"Take a snapshot of the volume of a member, in a pod of its own."`
 	Verify          command.Verify          `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
 	Repository      command.Repository      `cmd:"" help:"Serve a volume of backups until a signal ends it, in a pod of its own."`
 	Hook            command.Hook            `cmd:"" help:"Run a hook of a change, in a pod of its own."`

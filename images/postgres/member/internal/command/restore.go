@@ -19,6 +19,8 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/notes"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/snapshot"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/source"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/walvolume"
 )
@@ -60,6 +62,9 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 	opened, err := source.Open(ctx, *w.From)
 	if err != nil {
 		return "", err
+	}
+	if w.From.Snapshot != nil {
+		return c.fromSnapshot(ctx, opened, *w.From)
 	}
 	where := opened.Repository
 	if w.From.Mask != nil {
@@ -121,6 +126,42 @@ func (c *Restore) restore(ctx context.Context, log *slog.Logger) (string, error)
 	return said, moveLog(ctx, restore())
 }
 
+// fromSnapshot begins with the data that the volume was filled with. What was archived after that is replayed.
+func (c *Restore) fromSnapshot(ctx context.Context, opened *source.Source, from pgmember.Source) (string, error) {
+	stanza := from.Snapshot.Stanza
+	run, err := opened.Runner(stanza, layout.PgBackRestSource)
+	if err != nil {
+		return "", err
+	}
+	// Without an archive PostgreSQL would begin with the snapshot alone.
+	all, err := run.Info(ctx, stanza)
+	if err != nil {
+		return "", err
+	}
+	if pgbackrest.Missing(all) {
+		return "", fmt.Errorf("%s has no archive of stanza %s, in which the snapshot continues: see spec.from of the Database", opened.Repository.Place(), stanza)
+	}
+	if err := pgdata.CheckVersion(layout.Snapshot, c.Version); err != nil {
+		return "", err
+	}
+	if at := from.At; at != nil && at.After(time.Now()) {
+		return "", inFuture(*at)
+	}
+	if err := snapshot.Own.Begin(snapshot.Recovery{Command: run.Fetch(stanza), At: from.At}); err != nil {
+		return "", err
+	}
+	said := "beginning with the snapshot, and the archive of " + stanza
+	if from.At != nil {
+		said += " until " + from.At.UTC().Format(time.RFC3339Nano)
+	}
+	return said, walvolume.Own.Move(ctx)
+}
+
+// inFuture is why a time cannot be restored.
+func inFuture(at time.Time) error {
+	return fmt.Errorf("%s is requested, which is in the future: choose an earlier time, or none for the latest", at.UTC().Format(time.RFC3339))
+}
+
 // fits reports why the backups of a stanza cannot be this Database's data.
 func (c *Restore) fits(stanza pgbackrest.Stanza) error {
 	if has := stanza.Origin().Version; has != "" && c.Version != "" && has != c.Version {
@@ -138,7 +179,7 @@ func toTime(stanza pgbackrest.Stanza, at time.Time) ([]string, error) {
 		return nil, fmt.Errorf("%s is requested, and the first time that can be restored is %s: choose a later one",
 			at.Format(time.RFC3339), first.Format(time.RFC3339))
 	case at.After(time.Now()):
-		return nil, fmt.Errorf("%s is requested, which is in the future: choose an earlier time, or none for the latest", at.Format(time.RFC3339))
+		return nil, inFuture(at)
 	}
 	return []string{"--type=time", "--target-action=promote", "--target=" + at.Format("2006-01-02 15:04:05.999999-07")}, nil
 }

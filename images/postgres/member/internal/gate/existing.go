@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/snapshot"
 )
 
 // restoreAgain is the pause after a restore that failed.
@@ -33,9 +34,12 @@ type existingBackups struct {
 
 // check what a member with an empty volume has to wait for before it begins without data: an empty Database must not look like
 // the one that was backed up. A Database that begins with a backup, or that may begin beside backups, waits for nothing.
-func (e *existingBackups) check(ctx context.Context, config pgmember.Config, reporter *report.Reporter) error {
+func (e *existingBackups) check(ctx context.Context, config pgmember.Config, member string, reporter *report.Reporter) error {
 	if config.From != nil {
-		return e.checkRestore(*config.From, reporter.Report().Message)
+		if err := e.checkRestore(*config.From, reporter.Report().Message); err != nil {
+			return err
+		}
+		return hasSnapshot(config.From.Snapshot, member)
 	}
 	if config.Backup == nil || !config.Backup.Enabled || config.Backup.StartEmpty {
 		return nil
@@ -52,8 +56,8 @@ func (e *existingBackups) checkRestore(from pgmember.Source, message string) err
 	}
 	// Patroni keeps what it could not begin with.
 	if _, err := os.Stat(layout.Failed); err == nil {
-		if err := os.RemoveAll(layout.Failed); err != nil {
-			return fmt.Errorf("cannot remove what is left of a restore: %w", err)
+		if err := clearFailed(from); err != nil {
+			return err
 		}
 		if err := os.Remove(layout.Restored); err == nil {
 			message = notReplayed(from)
@@ -64,6 +68,38 @@ func (e *existingBackups) checkRestore(from pgmember.Source, message string) err
 		return e.wait
 	}
 	return nil
+}
+
+// clearFailed removes what Patroni could not begin with. There is no other copy of what a volume was filled with.
+func clearFailed(from pgmember.Source) error {
+	if from.Snapshot != nil {
+		return snapshot.Own.Again(layout.Failed)
+	}
+	if err := os.RemoveAll(layout.Failed); err != nil {
+		return fmt.Errorf("cannot remove what is left of a restore: %w", err)
+	}
+	return nil
+}
+
+// snapshotOf is the identity of the Database that this one begins with a snapshot of, or "".
+func snapshotOf() (string, error) {
+	config, err := layout.ReadConfig()
+	if err != nil || config.From == nil || config.From.Snapshot == nil {
+		return "", err
+	}
+	return config.From.Snapshot.Identity, nil
+}
+
+// hasSnapshot returns what a member has to wait for whose Database begins with a snapshot: one member has it.
+func hasSnapshot(s *pgmember.Snapshot, member string) error {
+	switch {
+	case s == nil || snapshot.Own.Has():
+		return nil
+	case s.Member == member:
+		return &volume.Wait{Reason: members.ReasonRestoreFailed, Message: "the volume of this member was not filled from the snapshot that spec.from names: " +
+			"remove the Database and its volumes, and make it again"}
+	}
+	return &volume.Wait{Reason: members.ReasonWaitingForMembers, Message: fmt.Sprintf("member %s begins with the snapshot, and this one copies its data: make room for its pod", s.Member)}
 }
 
 // releaseRestore lets Patroni begin again after a restore of this member that was killed: it left Patroni's claim that this member makes the
@@ -87,7 +123,7 @@ func (g *Gate) releaseRestore(ctx context.Context) error {
 func removeRestored(begun bool) error {
 	left := []string{layout.Unmasked}
 	if begun {
-		left = append(left, layout.Failed)
+		left = append(left, layout.Failed, layout.Snapshot)
 	}
 	for _, folder := range left {
 		if err := os.RemoveAll(folder); err != nil {

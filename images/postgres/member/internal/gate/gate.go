@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/snapshot"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/standstill"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrader"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/walvolume"
@@ -55,6 +56,9 @@ type Gate struct {
 func (g *Gate) Check(ctx context.Context) error {
 	programs := pgmember.Programs(g.Names.Version)
 	if err := volume.CheckImage(layout.Patroni, filepath.Join(programs, "postgres"), filepath.Join(programs, "pg_controldata")); err != nil {
+		return err
+	}
+	if err := snapshot.Own.SetAside(g.Names.Identity, snapshotOf); err != nil {
 		return err
 	}
 	if err := volume.Claim(layout.Mark, pgmember.FolderData, g.Names.Identity, g.Names.Version); err != nil {
@@ -142,7 +146,7 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 		if err := g.releaseRestore(ctx); err != nil {
 			return err
 		}
-		return g.backups.check(ctx, config, g.Reporter)
+		return g.backups.check(ctx, config, g.Names.Name, g.Reporter)
 	}
 	return nil
 }

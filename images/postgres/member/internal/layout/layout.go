@@ -67,6 +67,8 @@ const (
 	Masking  = pgmember.FolderPrivate + "/masking"
 	// Restoring exists on the volume while a restore runs. One that was killed leaves it.
 	Restoring = pgmember.FolderVolume + "/restoring"
+	// Snapshot is the data that a volume showed which was filled from a snapshot, until it becomes the member's.
+	Snapshot = pgmember.FolderVolume + "/snapshot"
 	// Failed is where Patroni moves data that it could not begin with.
 	Failed = pgmember.FolderData + ".failed"
 	// SourceStanza is the stanza that is followed, once that is known.

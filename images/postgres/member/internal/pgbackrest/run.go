@@ -265,6 +265,13 @@ func (s Stanza) Ended() time.Time {
 	return time.Time{}
 }
 
+// Fetch is the command with which PostgreSQL fetches files of its log from the archive of a stanza. pgBackRest says with 1 that the archive
+// does not have a file, and with other numbers that it could not find out. PostgreSQL would take both for the end of the archive, and begin
+// with less than there is. Above 125 it ends instead.
+func (r Runner) Fetch(stanza string) string {
+	return fmt.Sprintf(`%s --config=%s --stanza=%s archive-get %%f "%%p" || { test $? -eq 1 && exit 1; exit 255; }`, r.Program, r.Config, stanza)
+}
+
 // Missing reports whether the one requested stanza is still to be made.
 func Missing(all []Stanza) bool {
 	return len(all) == 0 || all[0].Status.Code == 1 || all[0].Status.Code == 3
