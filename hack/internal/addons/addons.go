@@ -53,7 +53,7 @@ func Rest() []Stage {
 }
 
 // Optional returns the add-ons that a cluster has only when they are named: each is for the one test that needs it.
-func Optional() []Stage { return []Stage{kueue{}} }
+func Optional() []Stage { return []Stage{kueue{}, snapshots{}} }
 
 // Named returns the stages of these names, in their order.
 func Named(names ...string) ([]Stage, error) {

@@ -39,6 +39,9 @@ func TestNamed(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Name() != "kueue" {
 		t.Errorf("want the add-on kueue, got %v, %v", found, err)
 	}
+	if found, err := Named("snapshots"); err != nil || len(found) != 1 {
+		t.Errorf("want the add-on snapshots, got %v, %v", found, err)
+	}
 	if found, err := Named("kueue", "queue"); err == nil {
 		t.Errorf("want no add-on of a wrong name, got %v", found)
 	}
@@ -90,6 +93,7 @@ func TestRender(t *testing.T) {
 		"S3":       map[string]string{"AccessKeyID": "YQ==", "SecretAccessKey": "Yg=="},
 		"MLflow":   map[string]string{"Username": "YQ==", "Password": "Yg=="},
 		"Reloader": "registry/reloader:1", "Version": "3.15.0", "Config": `"externalRules: []\n"`, "Checksum": "00",
+		"Controller": "registry/snapshot-controller:1", "Sidecar": "registry/csi-snapshotter:1", "Socket": "/run/xfs/csi.sock", "Folder": "/run/xfs",
 		"Webhooks": kueueWebhooks(), "Configurations": kueueConfigurations(),
 		"Serve": `"import uvicorn\n"`, "Environment": "/run/programs/mlflow", "System": []string{"/usr", "/lib"},
 	}

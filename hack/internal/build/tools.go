@@ -131,6 +131,8 @@ func Tools() []Tool {
 		{Name: "mkdocs", Module: "mkdocs-material", Usual: 15 * time.Second, Python: true},
 		// Its test installs it; no other cluster needs it.
 		{Name: "kueue", Module: "sigs.k8s.io/kueue", Usual: 2 * time.Minute},
+		// Snapshots of volumes, likewise.
+		{Name: "snapshotter", Module: "github.com/kubernetes-csi/external-snapshotter/v8", Usual: 20 * time.Second},
 		// What stands for kubelets and controllers where thousands of objects are needed, and no pods (hack/scale).
 		{Name: "kwok", Module: "sigs.k8s.io/kwok", Usual: 80 * time.Second},
 	}

@@ -9,6 +9,8 @@ const (
 	Driver = "xfs.capstan.dev"
 	// Class of storage.
 	Class = "capstan-xfs"
+	// SnapshotClass of snapshots of its volumes, where the add-on snapshots is installed.
+	SnapshotClass = "capstan-xfs"
 	// Socket is where a machine's driver serves.
 	Socket = "/run/xfs/csi.sock"
 )

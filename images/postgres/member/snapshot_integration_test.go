@@ -6,6 +6,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,11 +25,13 @@ import (
 // sourceIdentity of the Database that snapshots are of. Clusters of these tests have one identity, so that copies get this one.
 const sourceIdentity = "00112233445566778899aabbccddeeff"
 
-// frozen copy of the volume of a member that runs: all its processes stand still while it is made, so that it shows one moment, as the
-// snapshot of a volume does. It returns the folder.
+// frozen copy of the volume of a member that runs: all its processes stand still while it is completed, so that it shows one moment, as the
+// snapshot of a volume does. Most of it is copied before, or a leader would stand still for so long that it is replaced. It returns the folder.
 func (c *cluster) frozen(letter string) string {
 	c.t.Helper()
-	to, all := filepath.Join(c.base, "snapshot-"+letter), func(process.Process) bool { return true }
+	from, to, all := filepath.Join(c.base, "data-"+letter), filepath.Join(c.base, "snapshot-"+letter), func(process.Process) bool { return true }
+	// Files come and go meanwhile.
+	_ = exec.Command("cp", "-aT", from, to).Run()
 	r := c.running(letter)
 	// One that was started between two looks is stopped by the second.
 	for range 3 {
@@ -35,11 +39,25 @@ func (c *cluster) frozen(letter string) string {
 			c.t.Fatal("no process stands still")
 		}
 	}
-	out, err := exec.Command("cp", "-a", filepath.Join(c.base, "data-"+letter), to).CombinedOutput()
+	began := time.Now()
+	out, err := exec.Command("cp", "-auT", from, to).CombinedOutput()
+	err = errors.Join(err, filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if _, gone := os.Lstat(from + strings.TrimPrefix(path, to)); !errors.Is(gone, fs.ErrNotExist) {
+			return nil
+		}
+		if d.IsDir() {
+			return errors.Join(os.RemoveAll(path), fs.SkipDir)
+		}
+		return os.Remove(path)
+	}))
 	r.Signal(syscall.SIGCONT, all)
 	if err != nil {
 		c.t.Fatalf("cannot copy the volume: %v: %s", err, out)
 	}
+	c.t.Logf("member %s stood still for %s", letter, time.Since(began).Round(time.Millisecond))
 	c.markAs(to)
 	return to
 }
@@ -86,8 +104,48 @@ func (c *cluster) commit(from, to int) {
 	}
 }
 
+// churn changes pages of a table as fast as it can, so that a snapshot finds some of them half written, until it is stopped.
+func (c *cluster) churn() (stop func()) {
+	c.t.Helper()
+	conn, err := c.connect(c.t.Context(), c.leader(), "shop")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	const table = "create table public.pages as select id, 0 as turn, repeat('x', 200) as filler from generate_series(1, 20000) id; create index on public.pages (turn, id)"
+	if _, err := conn.Exec(c.t.Context(), table); err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(c.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = conn.Close(context.Background()) }()
+		for i := 0; ctx.Err() == nil; i++ {
+			// The last one may be cut off by the end of the test.
+			_, _ = conn.Exec(ctx, "update public.pages set turn = turn + 1 where id % 50 = $1", i%50)
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
 // sums of the rows of a ledger: how many there are, and which.
-const sums = "select count(*)::text || ' ' || coalesce(sum(id), 0)::text || ' ' || coalesce(max(id), 0)::text from public.ledger"
+const sums = "select count(*)::text || ' ' || coalesce(sum(id), 0)::text || ' ' || coalesce(max(id), 0)::text || ' ' || " +
+	"(select count(*)::text || ' ' || sum(turn)::text || ' ' || sum(turn * id)::text from public.pages) from public.ledger"
+
+// wholeness of tables and indexes of the database: each row in each index, and each page as it was written.
+const wholeness = "create extension if not exists amcheck; select coalesce(string_agg(format('%s: %s', c.oid::regclass, e.msg), '; '), '') from " +
+	"pg_class c, verify_heapam(c.oid::regclass) e where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace"
+
+// whole says what is damaged of a member's tables and indexes.
+func (c *cluster) whole(letter string) string {
+	c.t.Helper()
+	out, err := c.running(letter).Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-qAtc", wholeness,
+		"-c", "select bt_index_check(i.indexrelid, true) from pg_index i join pg_class c on c.oid = i.indrelid where c.relnamespace = 'public'::regnamespace")
+	if err != nil {
+		return err.Error() + ": " + string(out)
+	}
+	return strings.TrimSpace(string(out))
+}
 
 // TestSnapshot of the volumes of a standby and of a leader under load, taken at one moment and without a word to the server. New Databases
 // begin with them, and replay the archive to its end, to a moment, and to one that is not archived yet.
@@ -101,7 +159,7 @@ func TestSnapshot(t *testing.T) {
 	if first, said := c.backup(); first.Type != pgbackrest.Full {
 		t.Fatalf("no backup: %s", said)
 	}
-	w := c.write()
+	w, still := c.write(), c.churn()
 	w.goesOn(20 * time.Second)
 	ofStandby, ofLeader := c.frozen("b"), c.frozen("a")
 	w.goesOn(30 * time.Second)
@@ -114,6 +172,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	w.stop()
 	w.all.Wait()
+	still()
 	at, atMoment := time.Now(), c.query("a", sums)
 	time.Sleep(10 * time.Millisecond)
 	c.commit(1_000_001, 1_000_040)
@@ -158,6 +217,9 @@ func TestSnapshot(t *testing.T) {
 			}
 			if got := d.query("a", "select count(*)::text from pg_replication_slots where slot_name not like 'orders%'"); got != "0" {
 				t.Errorf("the copy keeps %s slots of its source", got)
+			}
+			if got := d.whole("a"); got != "" {
+				t.Errorf("the copy is damaged: %s", got)
 			}
 			own, said := d.backup()
 			if own.Type != pgbackrest.Full {
