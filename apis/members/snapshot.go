@@ -8,8 +8,9 @@ const (
 	LabelSnapshotOf = "capstan.dev/snapshot-of"
 	// AnnotationSnapshot of a VolumeSnapshot is the JSON of a Snapshot.
 	AnnotationSnapshot = "capstan.dev/snapshot"
-	// KeyRecord of the ConfigMap of snapshots is the JSON of a SnapshotRecord.
-	KeyRecord = "record"
+	// KeyRecord of the ConfigMap of snapshots is the JSON of a SnapshotRecord, and KeyFailure, if it exists, that of a SnapshotFailure after it.
+	KeyRecord  = "record"
+	KeyFailure = "failure"
 )
 
 // A Snapshot is what a VolumeSnapshot of a member's volume shows.
@@ -26,14 +27,17 @@ type Snapshot struct {
 	Cut string `json:"cut,omitempty"`
 }
 
-// A SnapshotRecord is how the last run went.
+// A SnapshotRecord is what the last run that succeeded has made.
 type SnapshotRecord struct {
 	// Last snapshot that is ready, and how many there are.
-	Last *SnapshotTaken `json:"last,omitempty"`
-	Kept int            `json:"kept,omitempty"`
-	// FailedAt is when a run failed after that, and Failure its cause.
-	FailedAt string `json:"failedAt,omitempty"`
-	Failure  string `json:"failure,omitempty"`
+	Last SnapshotTaken `json:"last"`
+	Kept int           `json:"kept"`
+}
+
+// A SnapshotFailure is why a run failed, and when, in RFC 3339.
+type SnapshotFailure struct {
+	At      string `json:"at"`
+	Message string `json:"message"`
 }
 
 // A SnapshotTaken is one that is ready.

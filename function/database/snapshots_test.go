@@ -67,13 +67,13 @@ func goodShot() members.Snapshot {
 }
 
 // record of the last run, as its pod writes it.
-func (w *world) recordSnapshot(r members.SnapshotRecord) {
+func (w *world) recordSnapshot(last members.SnapshotTaken, failure string) {
 	w.t.Helper()
-	raw, err := json.Marshal(r)
-	if err != nil {
-		w.t.Fatal(err)
+	data := map[string]any{members.KeyRecord: composetest.Encoded(members.SnapshotRecord{Last: last, Kept: 1})}
+	if failure != "" {
+		data[members.KeyFailure] = composetest.Encoded(members.SnapshotFailure{At: "2026-11-20T08:00:00Z", Message: failure})
 	}
-	w.request.Observed[names.SnapshotsRecord].Map()["data"] = map[string]any{members.KeyRecord: string(raw)}
+	w.request.Observed[names.SnapshotsRecord].Map()["data"] = data
 }
 
 func TestSnapshots(t *testing.T) {
@@ -111,10 +111,9 @@ func TestSnapshots(t *testing.T) {
 	}
 
 	// A pod takes one. What it writes stays when the function composes again.
-	taken := members.SnapshotRecord{Kept: 1, Last: &members.SnapshotTaken{
+	w.recordSnapshot(members.SnapshotTaken{
 		Name: "orders-db-20261120-080000", Member: "orders-db-b", Began: "2026-11-20T08:00:00Z", Cut: "2026-11-20T08:00:03Z", Ready: "2026-11-20T08:01:00Z", Size: "50Gi",
-	}}
-	w.recordSnapshot(taken)
+	}, "")
 	w.pass()
 	st := told(t, w.plan()).Backup.Snapshots
 	wantStatus := &v1alpha1.SnapshotsStatus{Schedule: "0 */4 * * *", Kept: 1, Last: &v1alpha1.SnapshotTaken{
@@ -137,19 +136,20 @@ func TestSnapshots(t *testing.T) {
 // TestSnapshotFresh by what the last run wrote, and what its CronJob shows.
 func TestSnapshotFresh(t *testing.T) {
 	made := settled(withSnapshots(newWorld(t, snapshotted), theClass()))
-	last := &members.SnapshotTaken{Name: "x", Began: now.Add(-time.Hour).Format(time.RFC3339), Cut: now.Add(-time.Hour).Format(time.RFC3339)}
-	old := &members.SnapshotTaken{Name: "x", Began: now.Add(-24 * time.Hour).Format(time.RFC3339)}
+	last := members.SnapshotTaken{Name: "x", Began: now.Add(-time.Hour).Format(time.RFC3339), Cut: now.Add(-time.Hour).Format(time.RFC3339)}
+	old := members.SnapshotTaken{Name: "x", Began: now.Add(-24 * time.Hour).Format(time.RFC3339)}
 	lost := map[string]any{"lastScheduleTime": now.Add(-time.Minute).Format(time.RFC3339)}
 	for name, tc := range map[string]struct {
-		reason string
-		record members.SnapshotRecord
-		cron   map[string]any
-		want   string
+		reason  string
+		last    members.SnapshotTaken
+		failure string
+		cron    map[string]any
+		want    string
 	}{
-		"Fresh":   {reason: "It is an hour old, and one is taken every four.", record: members.SnapshotRecord{Last: last}, want: "True/Fresh"},
-		"Overdue": {reason: "The next should have been ready.", record: members.SnapshotRecord{Last: old}, want: "False/SnapshotOverdue"},
-		"Failed":  {reason: "A run says why it failed.", record: members.SnapshotRecord{Last: last, Failure: "the driver has no room"}, want: "False/SnapshotFailed"},
-		"Lost":    {reason: "A run that ended without a word has failed.", record: members.SnapshotRecord{Last: last}, cron: lost, want: "False/SnapshotFailed"},
+		"Fresh":   {reason: "It is an hour old, and one is taken every four.", last: last, want: "True/Fresh"},
+		"Overdue": {reason: "The next should have been ready.", last: old, want: "False/SnapshotOverdue"},
+		"Failed":  {reason: "A run says why it failed.", last: last, failure: "the driver has no room", want: "False/SnapshotFailed"},
+		"Lost":    {reason: "A run that ended without a word has failed.", last: last, cron: lost, want: "False/SnapshotFailed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withSnapshots(newWorld(t, snapshotted), theClass())
@@ -157,7 +157,7 @@ func TestSnapshotFresh(t *testing.T) {
 			for name, o := range made.request.Observed {
 				w.request.Observed[name] = copied(t, o)
 			}
-			w.recordSnapshot(tc.record)
+			w.recordSnapshot(tc.last, tc.failure)
 			if tc.cron != nil {
 				w.request.Observed[names.Snapshots].Map()["status"] = tc.cron
 			}
@@ -165,7 +165,7 @@ func TestSnapshotFresh(t *testing.T) {
 			if got := status + "/" + reason; got != tc.want {
 				t.Errorf("\n%s\nwant %s, got %s: %s", tc.reason, tc.want, got, message)
 			}
-			if tc.record.Failure != "" && !strings.Contains(message, tc.record.Failure) {
+			if tc.failure != "" && !strings.Contains(message, tc.failure) {
 				t.Errorf("the message has no cause: %s", message)
 			}
 		})

@@ -21,12 +21,9 @@ func SnapshotSchedule(s *facts.Cluster) string {
 
 // SnapshotDue is when the next snapshot should be ready. It is not known before the first.
 func SnapshotDue(s *facts.Cluster) (time.Time, bool) {
-	last := s.SnapshotRecord().Last
-	if !s.TakesSnapshots() || last == nil {
-		return time.Time{}, false
-	}
-	began := facts.Stamp(last.Began)
-	if began == nil {
+	r, _ := s.SnapshotRecord()
+	began := facts.Stamp(r.Last.Began)
+	if !s.TakesSnapshots() || began == nil {
 		return time.Time{}, false
 	}
 	return dueAfter(began.Time, SnapshotSchedule(s), Deadline(s))

@@ -80,14 +80,14 @@ func (s *Cluster) SnapshotShown() (members.Snapshot, bool) {
 	return shown, err == nil
 }
 
-// SnapshotRecord is how the last run of snapshots went.
-func (s *Cluster) SnapshotRecord() members.SnapshotRecord {
-	var r members.SnapshotRecord
+// SnapshotRecord is what the last run that succeeded has made, if any, and why one failed after it, if one did.
+func (s *Cluster) SnapshotRecord() (r members.SnapshotRecord, failure members.SnapshotFailure) {
 	if o := s.Observed[names.SnapshotsRecord]; o != nil {
 		// What cannot be understood says nothing.
 		_ = json.Unmarshal([]byte(compose.Text(o.Map(), "data", members.KeyRecord)), &r)
+		_ = json.Unmarshal([]byte(compose.Text(o.Map(), "data", members.KeyFailure)), &failure)
 	}
-	return r
+	return r, failure
 }
 
 // SourceMoment is the moment that spec.from requests, or nil for the latest.

@@ -5,6 +5,7 @@ package pgbackrest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -290,5 +291,43 @@ func TestProcesses(t *testing.T) {
 	}
 	if text := Reader("/demo/orders", "orders-17", 4, Repository{}, Folders{}).String(); strings.Contains(text, "archive-async") {
 		t.Errorf("without a folder for it, the archive is fetched ahead:\n%s", text)
+	}
+}
+
+// TestFetch tells PostgreSQL the end of the archive from an archive that does not answer: with more than 125 it ends, and begins with less than
+// there is in no case.
+func TestFetch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason    string
+		says, got int
+	}{
+		"Fetched": {"The file is there.", 0, 0},
+		"None":    {"The archive does not have it.", 1, 1},
+		"Down":    {"The archive does not answer.", 49, 255},
+		"Killed":  {"The program was killed.", 137, 255},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), "pgbackrest")
+			said := program + ".said"
+			script := fmt.Sprintf("#!/bin/sh\necho \"$@\" > %s\nexit %d\n", said, tc.says)
+			if err := os.WriteFile(program, []byte(script), 0o700); err != nil { //nolint:gosec // It is run.
+				t.Fatal(err)
+			}
+			command := Runner{Program: program, Config: "/run/x.conf"}.Fetch("orders-17")
+			// As PostgreSQL does.
+			command = strings.NewReplacer("%f", "000000010000000000000003", "%p", "pg_wal/RECOVERYXLOG").Replace(command)
+			err := exec.Command("sh", "-c", command).Run()
+			got := 0
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+				got = exit.ExitCode()
+			}
+			if got != tc.got {
+				t.Errorf("\n%s\nwant %d, got %d", tc.reason, tc.got, got)
+			}
+			raw, err := os.ReadFile(said)
+			if diff := cmp.Diff("--config=/run/x.conf --stanza=orders-17 archive-get 000000010000000000000003 pg_wal/RECOVERYXLOG\n", string(raw)); diff != "" || err != nil {
+				t.Errorf("the command: -want, +got:\n%s%v", diff, err)
+			}
+		})
 	}
 }

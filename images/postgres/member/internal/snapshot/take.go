@@ -79,13 +79,13 @@ type volumeSnapshot struct {
 // Run takes a snapshot, removes those that are not kept, and records how it went.
 func (t *Taker) Run(ctx context.Context) (members.SnapshotTaken, error) {
 	taken, kept, err := t.take(ctx)
-	r := members.SnapshotRecord{Last: &taken, Kept: kept}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if err != nil {
-		r = members.SnapshotRecord{FailedAt: stamp(time.Now()), Failure: err.Error()}
+		// After a failure the last snapshot is still the last.
+		return taken, errors.Join(err, t.record(ctx, map[string]any{members.KeyFailure: text(members.SnapshotFailure{At: stamp(time.Now()), Message: err.Error()})}))
 	}
-	return taken, errors.Join(err, t.record(ctx, r))
+	return taken, t.record(ctx, map[string]any{members.KeyRecord: text(members.SnapshotRecord{Last: taken, Kept: kept}), members.KeyFailure: nil})
 }
 
 // take a snapshot.
@@ -291,19 +291,9 @@ func (t *Taker) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// record how it went. After a failure the last snapshot is still the last.
-func (t *Taker) record(ctx context.Context, r members.SnapshotRecord) error {
-	name := t.Name + "-snapshots"
-	if r.Last == nil {
-		var had corev1.ConfigMap
-		if err := t.REST.Get().Namespace(t.Namespace).Resource("configmaps").Name(name).Do(ctx).Into(&had); err != nil {
-			return fmt.Errorf("cannot read ConfigMap %q: %w", name, err)
-		}
-		var before members.SnapshotRecord
-		_ = json.Unmarshal([]byte(had.Data[members.KeyRecord]), &before)
-		r.Last, r.Kept = before.Last, before.Kept
-	}
-	patch := map[string]any{"data": map[string]string{members.KeyRecord: text(r)}}
+// record how it went.
+func (t *Taker) record(ctx context.Context, data map[string]any) error {
+	name, patch := t.Name+"-snapshots", map[string]any{"data": data}
 	if err := t.REST.Patch(types.MergePatchType).Namespace(t.Namespace).Resource("configmaps").Name(name).Body([]byte(text(patch))).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("cannot write ConfigMap %q: %w", name, err)
 	}

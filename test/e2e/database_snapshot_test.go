@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// snapshotted is the maximum duration of a snapshot that is taken every minute.
+const snapshotted = 4 * time.Minute
+
+// nextSnapshot of a Database after the one with a name, or the first one: it waits until the status has it.
+func nextSnapshot(t *testing.T, d *v1alpha1.Database, before string) v1alpha1.SnapshotTaken {
+	t.Helper()
+	var last v1alpha1.SnapshotTaken
+	within(t, snapshotted, fmt.Sprintf("a snapshot after %q is in the status", before), func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		if b := got.Status.Backup; b != nil && b.Snapshots != nil && b.Snapshots.Last != nil {
+			last = *b.Snapshots.Last
+		}
+		if last.Name == before {
+			return fmt.Errorf("the last is %q: %s", last.Name, unhappy(got))
+		}
+
+		return nil
+	})
+
+	return last
+}
+
+// TestDatabaseSnapshot: the storage takes snapshots of a volume under load, on a schedule, and another Database begins with one of them
+// and has every row that was acknowledged since. Without the class, nothing is begun.
+func TestDatabaseSnapshot(t *testing.T) {
+	// It stays: only Databases with its class reach it.
+	if err := clusterCommand("add-ons", "snapshots"); err != nil {
+		t.Fatal(err)
+	}
+	withGrowingPlan(t)
+	ns := namespace(t)
+	onXFS := func(d *v1alpha1.Database) {
+		d.Spec.Replicas, d.Spec.Storage, d.Spec.Plan, d.Spec.Resources = 1, resource.MustParse("1Gi"), "grows", nil
+	}
+	d := database(ns, "orders-db", onXFS, func(d *v1alpha1.Database) {
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
+		d.Spec.Backup = &v1alpha1.DatabaseBackup{
+			OnDelete:  v1alpha1.BackupsDeleted,
+			Snapshots: &v1alpha1.DatabaseSnapshots{ClassName: "no-such-class", Schedule: "* * * * *", Keep: 2},
+		}
+	})
+	if err := apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	within(t, timeout, "a class that there is not is refused", databaseCondition(d, "Accepted", corev1.ConditionFalse, v1alpha1.ReasonSnapshotsUnavailable, "no-such-class"))
+	d.Spec.Backup.Snapshots.ClassName = grows
+	createDatabase(t, d)
+	nextBackup(t, d, "")
+
+	app := psql(t, d, "app")
+	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
+	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
+	first := nextSnapshot(t, d, "")
+	within(t, timeout, "it is reported", databaseCondition(d, v1alpha1.TypeSnapshotFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
+	app.must(t, `insert into ledger values (51)`)
+	time.Sleep(time.Second)
+	at := app.must(t, `select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
+	app.must(t, `insert into ledger values (52)`)
+	a := w.end(t)
+	app.must(t, `select pg_catalog.now()`)
+	patchBackup(t, d, `{"now":"after-the-rows"}`) // which waits until all is archived
+	within(t, backedUp, "all is archived", databaseCondition(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+
+	copyOf := func(name string, from v1alpha1.DatabaseSourceDatabase) (string, string) {
+		c := database(ns, name, onXFS, func(c *v1alpha1.Database) {
+			c.Spec.Databases = []v1alpha1.LogicalDatabase{{Name: "orders_db"}}
+			c.Spec.Consumers = []v1alpha1.Consumer{{Name: "auditor"}}
+			c.Spec.From = &v1alpha1.DatabaseSource{Database: &from}
+		})
+		took := createDatabase(t, c)
+		t.Logf("%s is Ready after %s", name, took.Round(time.Second))
+		claim := &corev1.PersistentVolumeClaim{}
+		if err := kube.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "data-" + name + "-a-0"}, claim); err != nil {
+			t.Fatal(err)
+		}
+		if s := claim.Spec.DataSource; s == nil || s.Kind != "VolumeSnapshot" || s.Name != from.Snapshot {
+			t.Errorf("the volume of %s was filled from %+v, want %s", name, s, from.Snapshot)
+		}
+		p := psql(t, c, "auditor")
+
+		return p.must(t, `select count(*)::text || ' ' || max(id)::text from ledger`), p.must(t, `select count(*) from account_rows`)
+	}
+	if rows, _ := copyOf("orders-then", v1alpha1.DatabaseSourceDatabase{Name: d.Name, Snapshot: first.Name, At: v1alpha1.Moment(at)}); rows != "51 51" {
+		t.Errorf("the copy of the moment has rows %s, want 51 51", rows)
+	}
+	last := nextSnapshot(t, d, first.Name)
+	rows, written := copyOf("orders-now", v1alpha1.DatabaseSourceDatabase{Name: d.Name, Snapshot: last.Name})
+	if rows != "52 52" || written != app.must(t, `select count(*) from account_rows`) {
+		t.Errorf("the copy of the latest has rows %s, and %s of %d that were acknowledged", rows, written, a.Acknowledged)
+	}
+	if len(a.Lost) > 0 {
+		t.Errorf("rows that were acknowledged are lost: %v", a.Lost)
+	}
+
+	// Two are kept, and the storage has no others.
+	within(t, snapshotted, "older snapshots are removed", func(ctx context.Context) error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotList"})
+		if err := kube.List(ctx, list, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		for _, o := range list.Items {
+			if o.GetName() == first.Name {
+				return fmt.Errorf("%s is there, of %d", first.Name, len(list.Items))
+			}
+		}
+		if len(list.Items) > 3 {
+			return fmt.Errorf("%d snapshots are there", len(list.Items))
+		}
+
+		return nil
+	})
+	within(t, timeout, "the copy does not need its snapshot any more", func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, ns, "orders-then")
+		if err != nil {
+			return err
+		}
+
+		return databaseCondition(got, "Accepted", corev1.ConditionTrue, "Accepted")(ctx)
+	})
+}
