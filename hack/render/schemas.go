@@ -33,7 +33,7 @@ func writeSchemas(crds, to string, unserved ...string) (string, error) {
 	open := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	for kind, group := range map[string]string{
 		"HTTPRoute": "gateway.networking.k8s.io", "GRPCRoute": "gateway.networking.k8s.io", "ResourceClaimTemplate": "resource.k8s.io", "ServiceMonitor": "monitoring.coreos.com", "PodMonitor": "monitoring.coreos.com", "PrometheusRule": "monitoring.coreos.com",
-		"Certificate": "cert-manager.io", "Issuer": "cert-manager.io",
+		"Certificate": "cert-manager.io", "Issuer": "cert-manager.io", "VolumeSnapshot": "snapshot.storage.k8s.io", "VolumeSnapshotClass": "snapshot.storage.k8s.io",
 	} {
 		if !slices.Contains(unserved, kind) {
 			all.add(group, "v1", kind, maps.Clone(open))

@@ -66,14 +66,15 @@ func TestDatabaseSnapshot(t *testing.T) {
 	if err := apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	within(t, timeout, "a class that there is not is refused", databaseCondition(d, "Accepted", corev1.ConditionFalse, v1alpha1.ReasonSnapshotsUnavailable, "no-such-class"))
+	within(t, timeout, "a class that there is not is refused", databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonSnapshotsUnavailable, "no-such-class"))
 	d.Spec.Backup.Snapshots.ClassName = grows
 	createDatabase(t, d)
 	nextBackup(t, d, "")
 
 	app := psql(t, d, "app")
 	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
-	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
+	node := leader(t, d).Spec.NodeName
+	w := write(t, d, node, byService, 0)
 	first := nextSnapshot(t, d, "")
 	within(t, timeout, "it is reported", databaseCondition(d, v1alpha1.TypeSnapshotFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
 	app.must(t, `insert into ledger values (51)`)
@@ -89,6 +90,8 @@ func TestDatabaseSnapshot(t *testing.T) {
 		c := database(ns, name, onXFS, func(c *v1alpha1.Database) {
 			c.Spec.Databases = []v1alpha1.LogicalDatabase{{Name: "orders_db"}}
 			c.Spec.Consumers = []v1alpha1.Consumer{{Name: "auditor"}}
+			// Volumes of this class, and their snapshots, are on one node.
+			c.Spec.Pod = &v1alpha1.DatabasePod{Scheduling: v1alpha1.Scheduling{NodeSelector: map[string]v1alpha1.LabelValue{corev1.LabelHostname: v1alpha1.LabelValue(node)}}}
 			c.Spec.From = &v1alpha1.DatabaseSource{Database: &from}
 		})
 		took := createDatabase(t, c)
@@ -140,6 +143,6 @@ func TestDatabaseSnapshot(t *testing.T) {
 			return err
 		}
 
-		return databaseCondition(got, "Accepted", corev1.ConditionTrue, "Accepted")(ctx)
+		return databaseCondition(got, v1alpha1.TypeAccepted, corev1.ConditionTrue, v1alpha1.ReasonValid)(ctx)
 	})
 }

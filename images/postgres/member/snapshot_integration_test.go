@@ -155,30 +155,34 @@ func TestSnapshot(t *testing.T) {
 	s.connection(c, "bucket")
 	c.want(pgmember.Config{Backup: new(c.settings("a", "b"))})
 	begin(t, c, "a", "b")
-	c.loggable("a")
+	leader, standby := c.leader(), "a"
+	if leader == "a" {
+		standby = "b"
+	}
+	c.loggable(leader)
 	if first, said := c.backup(); first.Type != pgbackrest.Full {
 		t.Fatalf("no backup: %s", said)
 	}
 	w, still := c.write(), c.churn()
 	w.goesOn(20 * time.Second)
-	ofStandby, ofLeader := c.frozen("b"), c.frozen("a")
+	ofStandby, ofLeader := c.frozen(standby), c.frozen(leader)
 	w.goesOn(30 * time.Second)
-	if leader := c.leader(); leader != "a" {
-		t.Fatalf("the leader is %s", leader)
+	if now := c.leader(); now != leader {
+		t.Fatalf("the leader is %s, and was %s", now, leader)
 	}
 	for range 5 {
-		c.switchLog("a")
+		c.switchLog(leader)
 		w.goesOn(20 * time.Second)
 	}
 	w.stop()
 	w.all.Wait()
 	still()
-	at, atMoment := time.Now(), c.query("a", sums)
+	at, atMoment := time.Now(), c.query(leader, sums)
 	time.Sleep(10 * time.Millisecond)
 	c.commit(1_000_001, 1_000_040)
-	atEnd := c.query("a", sums)
-	c.switchLog("a")
-	c.eventually("all is archived", time.Minute, func() bool { return c.archived("a") })
+	atEnd := c.query(leader, sums)
+	c.switchLog(leader)
+	c.eventually("all is archived", time.Minute, func() bool { return c.archived(leader) })
 	t.Logf("%d rows were acknowledged; at the moment there are %s, at the end %s", w.count(), atMoment, atEnd)
 
 	source := pgmember.Source{Path: c.settings().Path, Snapshot: &pgmember.Snapshot{Identity: sourceIdentity, Stanza: scope + "-17", Member: database + "-a"}}
@@ -212,7 +216,7 @@ func TestSnapshot(t *testing.T) {
 					t.Errorf("%s: %q, want %q", query, got, want)
 				}
 			}
-			if got := d.query("a", "select timeline_id::text from pg_control_checkpoint()"); got == c.query("a", "select timeline_id::text from pg_control_checkpoint()") {
+			if got := d.query("a", "select timeline_id::text from pg_control_checkpoint()"); got == c.query(leader, "select timeline_id::text from pg_control_checkpoint()") {
 				t.Errorf("the copy writes on the timeline %s of its source", got)
 			}
 			if got := d.query("a", "select count(*)::text from pg_replication_slots where slot_name not like 'orders%'"); got != "0" {
@@ -240,7 +244,7 @@ func TestSnapshot(t *testing.T) {
 		})
 		// It is tried again with the same volume, and then what was archived may go on to the moment.
 		c.commit(2_000_001, 2_000_001)
-		c.switchLog("a")
+		c.switchLog(leader)
 		d.eventually("the copy is ready after all", 3*time.Minute, func() bool { return d.ready("a") })
 		d.loggable("a")
 		if got := d.query("a", sums); got != atEnd {
