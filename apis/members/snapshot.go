@@ -8,7 +8,7 @@ const (
 	LabelSnapshotOf = "capstan.dev/snapshot-of"
 	// AnnotationSnapshot of a VolumeSnapshot is the JSON of a Snapshot.
 	AnnotationSnapshot = "capstan.dev/snapshot"
-	// KeyRecord of the ConfigMap of snapshots is the JSON of a SnapshotRecord, and KeyFailure, if it exists, that of a SnapshotFailure after it.
+	// KeyRecord of the ConfigMap of snapshots is the JSON of a SnapshotRecord, and KeyFailure, if it exists, the JSON of a SnapshotFailure after it.
 	KeyRecord  = "record"
 	KeyFailure = "failure"
 )

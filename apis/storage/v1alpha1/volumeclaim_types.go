@@ -143,7 +143,7 @@ type FilledVolume struct {
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
 
-	// Labels of the claim, beside those of every volume of the Database.
+	// Labels of the claim, beside the labels of every volume of the Database.
 	//
 	// +kubebuilder:validation:MaxProperties=8
 	// +kubebuilder:example={"capstan.dev/generation":"1"}

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// SnapshotSchedule is the one in the spec, or once a day in the hours after those of verifications.
+// SnapshotSchedule is the one in the spec, or once a day in the hours after verifications.
 func SnapshotSchedule(s *facts.Cluster) string {
 	minute := s.Hashed() % (hoursOfNight * 60)
 	return cmp.Or(s.Spec.Backup.Snapshots.Schedule, fmt.Sprintf("%d %d * * *", minute%60, 2*hoursOfNight+minute/60))

@@ -53,7 +53,7 @@ func (s *Cluster) Begun() bool {
 	return o != nil && compose.Text(o.Map(), "metadata", "annotations", members.AnnotationInitialize) != ""
 }
 
-// FillsVolume reports whether the volume of the first member is to be filled from a snapshot. A Database that has volumes already
+// FillsVolume reports whether the volume of the first member must be filled from a snapshot. A Database that has volumes already
 // takes them back.
 func (s *Cluster) FillsVolume() bool {
 	return s.SourceSnapshot() != "" && len(s.Sets) == 0 && !s.Begun() && (!s.HasTopology || len(s.Seen.Volumes) == 0)

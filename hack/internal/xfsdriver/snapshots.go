@@ -23,7 +23,7 @@ import (
 // ofSnapshots is what the names of their files end with. Before it stands the volume that a snapshot shows.
 const ofSnapshots = ".snapshot"
 
-// CreateSnapshot copies the file of a volume of this node. Its file system stands still meanwhile, so that the copy shows one moment.
+// CreateSnapshot copies the file of a volume of this node. Its file system is frozen meanwhile, so that the copy shows one moment.
 func (c *controller) CreateSnapshot(_ context.Context, req *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	if len(req.GetParameters()) > 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "cannot use parameters, there are none: %v", req.GetParameters())

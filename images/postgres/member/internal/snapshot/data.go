@@ -33,7 +33,7 @@ type Volume struct {
 var Own = Volume{Folder: pgmember.FolderVolume, Mark: layout.Mark, Data: pgmember.FolderData, Aside: layout.Snapshot}
 
 // SetAside the data of a volume that was filled from a snapshot, so that it is not taken for the member's, and the volume for another
-// Database's. Source is the identity of the Database that the snapshot is of; it is asked for only if the volume is not the member's own.
+// Database's. Source is the identity of the Database that the snapshot is of; it is sought only if the volume is not the member's own.
 // All else on the volume was of the other Database, and is removed. It may be called again after the program ended at any point.
 func (v Volume) SetAside(own string, source func() (string, error)) error {
 	owner, err := volume.Owner(v.Mark)

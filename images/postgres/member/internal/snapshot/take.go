@@ -31,7 +31,7 @@ const cutWithin = 10 * time.Minute
 // group of VolumeSnapshots, which brings its kinds by itself.
 const group = "/apis/snapshot.storage.k8s.io/v1"
 
-// labelIdentity of snapshots: those of an earlier Database of the same name are not ours to remove.
+// labelIdentity of snapshots: an earlier Database of the same name has another one, and its snapshots stay.
 const labelIdentity = "capstan.dev/identity"
 
 // volumes of a member's pod.
