@@ -69,7 +69,7 @@ func (l *Leash) once(ctx context.Context) time.Duration {
 	if _, running := postmaster.Find(pgmember.FolderData); !running || postmaster.IsStopping(pgmember.FolderData) {
 		return leashEvery
 	}
-	if led, err := pgdata.WasLeader(pgmember.FolderData); err != nil || !led {
+	if writes, err := pgdata.TakesWrites(pgmember.FolderData); err != nil || !writes {
 		return leashEvery
 	}
 	l.log.Error("stopping PostgreSQL: it takes writes, and no Patroni renews its lock", "holder", holder, "failing", now.Sub(l.failing).Round(time.Second).String())

@@ -91,6 +91,20 @@ func WasLeader(data string) (bool, error) {
 	return err != nil, nil
 }
 
+// TakesWrites reports whether a PostgreSQL that runs on the data may take writes. A standby does not, and neither does one that recovers from
+// an archive: it removes its signal before it takes the first.
+func TakesWrites(data string) (bool, error) {
+	led, err := WasLeader(data)
+	if err != nil || !led {
+		return false, err
+	}
+	_, err = os.Stat(filepath.Join(data, "recovery.signal"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("cannot find out whether the data is being recovered: %w", err)
+	}
+	return err != nil, nil
+}
+
 // CheckVersion of the data. The error is a *volume.Problem when another major version wrote it. A folder without a version was
 // left by a copy that did not end: Patroni removes it and copies again.
 func CheckVersion(data, want string) error {

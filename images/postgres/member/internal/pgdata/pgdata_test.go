@@ -142,3 +142,30 @@ Min recovery ending loc's timeline:   4
 		t.Error("content(...): want an error")
 	}
 }
+
+// TestTakesWrites of a server by the signals in its data. It is a new Database that recovers from a snapshot or a backup as fast as its Patroni
+// begins, and must not be taken for a leader without one.
+func TestTakesWrites(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		signals []string
+		want    bool
+	}{
+		"Leader":     {"It has no signal.", nil, true},
+		"Standby":    {"It follows.", []string{"standby.signal"}, false},
+		"Recovering": {"It replays an archive.", []string{"recovery.signal"}, false},
+		"Both":       {"PostgreSQL follows then.", []string{"recovery.signal", "standby.signal"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := t.TempDir()
+			for _, name := range tc.signals {
+				if err := os.WriteFile(filepath.Join(data, name), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := TakesWrites(data); got != tc.want || err != nil {
+				t.Errorf("\n%s\nTakesWrites(...): want %t, got %t, %v", tc.reason, tc.want, got, err)
+			}
+		})
+	}
+}
