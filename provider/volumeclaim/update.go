@@ -58,7 +58,13 @@ func missing(cr *v1alpha1.VolumeClaim, found []volume) []*corev1.PersistentVolum
 	}
 	if f := p.Filled; f != nil {
 		c := newClaim(cr, "data", f.Member, p.Size, f.StorageClassName)
-		maps.Copy(c.Labels, f.Labels)
+		// Labels that say whose it is are not replaced.
+		own := c.Labels
+		c.Labels = maps.Clone(f.Labels)
+		if c.Labels == nil {
+			c.Labels = map[string]string{}
+		}
+		maps.Copy(c.Labels, own)
 		c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new(snapshotGroup), Kind: "VolumeSnapshot", Name: f.Snapshot}
 		add(c)
 	}

@@ -227,7 +227,7 @@ func TestFilled(t *testing.T) {
 	v := &v1alpha1.VolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db"}}
 	v.Spec.ForProvider = v1alpha1.VolumeClaimParameters{
 		Database: "orders-db", Identity: "3f2a", Members: []string{"orders-db-a"}, Size: resource.MustParse("50Gi"),
-		Filled: &v1alpha1.FilledVolume{Member: "orders-db-a", Snapshot: "stock-db-1", StorageClassName: "fast", Labels: map[string]string{"capstan.dev/generation": "1"}},
+		Filled: &v1alpha1.FilledVolume{Member: "orders-db-a", Snapshot: "stock-db-1", StorageClassName: "fast", Labels: map[string]string{"capstan.dev/generation": "1", observev1alpha1.LabelIdentity: "another"}},
 	}
 	want := []*corev1.PersistentVolumeClaim{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-orders-db-a-0", UID: "shop/data-orders-db-a-0", Labels: map[string]string{
