@@ -283,7 +283,7 @@ func fields() map[string]field {
 		"VolumeClaim.spec.forProvider.database":                              {harmless: ownVolumes},
 		"VolumeClaim.spec.forProvider.identity":                              {harmless: ownVolumes},
 		"VolumeClaim.spec.forProvider.members[]":                             {harmless: ownVolumes},
-		"VolumeClaim.spec.forProvider.filled.labels":                         {harmless: "They are on a claim of its own namespace, beside the labels that say whose it is."},
+		"VolumeClaim.spec.forProvider.filled.labels{}":                       {harmless: "They are on a claim of its own namespace, beside the labels that say whose it is."},
 		"VolumeClaim.spec.forProvider.filled.member":                         {harmless: "It makes a claim in its own namespace only, as a tenant can, too. One that exists stays."},
 		"VolumeClaim.spec.forProvider.filled.snapshot":                       {harmless: "A claim is filled only from a snapshot of its own namespace, as a tenant can, too."},
 		"VolumeClaim.spec.forProvider.filled.storageClassName":               {harmless: "It makes a claim in its own namespace only, as a tenant can, too."},
