@@ -81,11 +81,15 @@ func (t *Taker) Run(ctx context.Context) (members.SnapshotTaken, error) {
 	taken, kept, err := t.take(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
+	data := map[string]any{members.KeyFailure: nil}
 	if err != nil {
-		// After a failure the last snapshot is still the last.
-		return taken, errors.Join(err, t.record(ctx, map[string]any{members.KeyFailure: text(members.SnapshotFailure{At: stamp(time.Now()), Message: err.Error()})}))
+		data[members.KeyFailure] = text(members.SnapshotFailure{At: stamp(time.Now()), Message: err.Error()})
 	}
-	return taken, t.record(ctx, map[string]any{members.KeyRecord: text(members.SnapshotRecord{Last: taken, Kept: kept}), members.KeyFailure: nil})
+	// After a failure the last snapshot is still the last, unless only older ones could not be removed.
+	if taken.Ready != "" {
+		data[members.KeyRecord] = text(members.SnapshotRecord{Last: taken, Kept: kept})
+	}
+	return taken, errors.Join(err, t.record(ctx, data))
 }
 
 // take a snapshot.
