@@ -149,6 +149,7 @@ func (l *list) page(granted []right) []byte {
 		roleCompose:               "Crossplane, for what Algorithms and Databases compose",
 		"capstan:postgres-member": "Members of a PostgreSQL Database",
 		"capstan:mysql-member":    "Members of a MySQL Database",
+		"capstan:snapshot":        "Pods that take snapshots of a PostgreSQL Database",
 		"capstan:activator":       "Activators of Algorithms that sleep",
 		"capstan:provider":        "The provider",
 	}

@@ -38,7 +38,8 @@ func complete() Config {
 		From: &Source{
 			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", Follow: true, At: &at,
 			RestorePoint: "v1", Encrypted: true, Processes: 4,
-			Mask: &Mask{Statements: []Statement{{Database: "app", SQL: "delete from people"}}, Preload: []string{"pg_stat_statements"}},
+			Mask:     &Mask{Statements: []Statement{{Database: "app", SQL: "delete from people"}}, Preload: []string{"pg_stat_statements"}},
+			Snapshot: &Snapshot{Identity: "00112233445566778899aabbccddeeff", Stanza: "other-00112233-17", Member: "orders-db-a"},
 		},
 		Upgrade: &Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
 		Import: &Import{
@@ -136,7 +137,7 @@ func TestParseConfig(t *testing.T) {
 			Config{Databases: []string{}, Extensions: []string{}, Volumes: &[]string{}},
 			true,
 		},
-		"LaterVersion": {"A member does not guess what a file means that it must not ignore anything of.", `{"version":3,"databases":[]}`, Config{}, false},
+		"LaterVersion": {"A member does not guess what a file means that it must not ignore anything of.", `{"version":4,"databases":[]}`, Config{}, false},
 		"NoJSON":       {"A broken file is an error.", `{`, Config{}, false},
 	}
 	for name, tc := range cases {
