@@ -12,7 +12,7 @@
 //	CAPSTAN_NEXT_VERSION  a second version of the function, for the upgrade
 //	CAPSTAN_BUSYBOX       an image with a shell, for pods of clients
 //	CAPSTAN_KUBELET       the folder of the first node's kubelet, in which a driver of devices listens
-//	CAPSTAN_CLUSTER_COMMAND  disconnects nodes and connects them again, for Databases only; installs Kueue, for its test
+//	CAPSTAN_CLUSTER_COMMAND  disconnects nodes and connects them again, for Databases only; installs Kueue and snapshots, for their tests
 //	CAPSTAN_ROOT          the repository, for the commands of its pages
 //	CAPSTAN_ROUNDS        how often each fault hits a Database; 1 unless it is set
 package e2e
