@@ -19,7 +19,7 @@ var (
 	// managed fields reach no pod, or a running one without a restart.
 	managed = []string{
 		"availability.durability", "availability.profile", "backup.maxArchiveBacklog", "backup.now", "backup.onDelete", "backup.onExisting",
-		"backup.restorePoint", "backup.retention", "backup.schedule", "backup.verify", "consumers", "credentials", "cutOver", "deletionProtection",
+		"backup.restorePoint", "backup.retention", "backup.schedule", "backup.snapshots", "backup.verify", "consumers", "credentials", "cutOver", "deletionProtection",
 		"expose", "fence", "hibernated", "maintenance", "network", "pooler", "promote", "reinitialize", "replicas", "replication", "restore", "storage", "storageGrowth", "switchover", "upgrade",
 	}
 )

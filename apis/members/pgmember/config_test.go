@@ -20,7 +20,7 @@ import (
 func complete() Config {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return Config{
-		Version: 2, Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
+		Version: 3, Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
 		Slots: []Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
 		Publications: []Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
 		Queries: []members.Query{{

@@ -39,7 +39,8 @@ func complete() engine.Member {
 		From: &engine.Source{
 			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", Follow: true, At: &at,
 			RestorePoint: "v1", Encrypted: true, Processes: 4,
-			Mask: &engine.Mask{Statements: []engine.Statement{{Database: "app", SQL: "delete from people"}}, Preload: []string{"pg_stat_statements"}},
+			Mask:     &engine.Mask{Statements: []engine.Statement{{Database: "app", SQL: "delete from people"}}, Preload: []string{"pg_stat_statements"}},
+			Snapshot: &engine.Snapshot{Identity: "00112233445566778899aabbccddeeff", Stanza: "other-00112233-17", Member: "orders-db-a"},
 		},
 		Upgrade: &engine.Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
 		Import: &engine.Import{
@@ -54,7 +55,7 @@ func complete() engine.Member {
 // TestMemberFile pins that every value reaches the field that the program in members reads it from.
 func TestMemberFile(t *testing.T) {
 	m := complete()
-	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], m.Queries[0], *m.Reinitialize, *m.From, *m.From.Mask, m.From.Mask.Statements[0], *m.Upgrade, *m.Import, m.Import.Databases[0], *m.Dumps, m.Dumps.Databases[0], *m.Import.CutOver, *m.Fence, *m.TakeOver} {
+	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], m.Queries[0], *m.Reinitialize, *m.From, *m.From.Mask, m.From.Mask.Statements[0], *m.From.Snapshot, *m.Upgrade, *m.Import, m.Import.Databases[0], *m.Dumps, m.Dumps.Databases[0], *m.Import.CutOver, *m.Fence, *m.TakeOver} {
 		v := reflect.ValueOf(part)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {
