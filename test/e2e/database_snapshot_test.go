@@ -6,7 +6,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +47,21 @@ func nextSnapshot(t *testing.T, d *v1alpha1.Database, before string) v1alpha1.Sn
 	return last
 }
 
+// snapshotsIn a namespace, by name. There is at least one.
+func snapshotsIn(ctx context.Context, ns string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotList"})
+	if err := kube.List(ctx, list, client.InNamespace(ns)); err != nil {
+		return nil, err
+	}
+	if len(list.Items) == 0 {
+		return nil, errors.New("there is no snapshot")
+	}
+	slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+
+	return list.Items, nil
+}
+
 // TestDatabaseSnapshot: the storage takes snapshots of a volume under load, on a schedule, and another Database begins with one of them
 // and has every row that was acknowledged since. Without the class, nothing is begun.
 func TestDatabaseSnapshot(t *testing.T) {
@@ -60,7 +78,7 @@ func TestDatabaseSnapshot(t *testing.T) {
 		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
 		d.Spec.Backup = &v1alpha1.DatabaseBackup{
 			OnDelete:  v1alpha1.BackupsDeleted,
-			Snapshots: &v1alpha1.DatabaseSnapshots{ClassName: "no-such-class", Schedule: "* * * * *", Keep: 2},
+			Snapshots: &v1alpha1.DatabaseSnapshots{ClassName: "no-such-class", Schedule: "* * * * *", Keep: 4},
 		}
 	})
 	if err := apply(t.Context(), d); err != nil {
@@ -69,7 +87,7 @@ func TestDatabaseSnapshot(t *testing.T) {
 	within(t, timeout, "a class that there is not is refused", databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonSnapshotsUnavailable, "no-such-class"))
 	d.Spec.Backup.Snapshots.ClassName = grows
 	createDatabase(t, d)
-	nextBackup(t, d, "")
+	backup := nextBackup(t, d, "")
 
 	app := psql(t, d, "app")
 	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
@@ -82,9 +100,9 @@ func TestDatabaseSnapshot(t *testing.T) {
 	at := app.must(t, `select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
 	app.must(t, `insert into ledger values (52)`)
 	a := w.end(t)
-	app.must(t, `select pg_catalog.now()`)
-	patchBackup(t, d, `{"now":"after-the-rows"}`) // which waits until all is archived
-	within(t, backedUp, "all is archived", databaseCondition(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+	// The latest rows are in the next backup, which waits for its archive.
+	patchBackup(t, d, `{"now":"after-the-rows"}`)
+	nextBackup(t, d, backup)
 
 	copyOf := func(name string, from v1alpha1.DatabaseSourceDatabase) (string, string) {
 		c := database(ns, name, onXFS, func(c *v1alpha1.Database) {
@@ -110,8 +128,34 @@ func TestDatabaseSnapshot(t *testing.T) {
 	if rows, _ := copyOf("orders-then", v1alpha1.DatabaseSourceDatabase{Name: d.Name, Snapshot: first.Name, At: v1alpha1.Moment(at)}); rows != "51 51" {
 		t.Errorf("the copy of the moment has rows %s, want 51 51", rows)
 	}
-	last := nextSnapshot(t, d, first.Name)
-	rows, written := copyOf("orders-now", v1alpha1.DatabaseSourceDatabase{Name: d.Name, Snapshot: last.Name})
+	// Snapshots go on without Capstan. Their names follow the time.
+	startCapstan, since := stopCapstan(t), time.Now().UTC().Format(d.Name+"-20060102-150405")
+	var last string
+	within(t, snapshotted, "a snapshot is taken while Crossplane and Capstan are stopped", func(ctx context.Context) error {
+		all, err := snapshotsIn(ctx, ns)
+		if err != nil {
+			return err
+		}
+		last = all[len(all)-1].GetName()
+		if ready, _, _ := unstructured.NestedBool(all[len(all)-1].Object, "status", "readyToUse"); last < since || !ready {
+			return fmt.Errorf("the last is %s", last)
+		}
+
+		return nil
+	})
+	startCapstan()
+	within(t, snapshotted, "it is in the status", func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		if s := got.Status.Backup.Snapshots; s == nil || s.Last == nil || s.Last.Name < last {
+			return fmt.Errorf("the status has %+v", s)
+		}
+
+		return nil
+	})
+	rows, written := copyOf("orders-now", v1alpha1.DatabaseSourceDatabase{Name: d.Name, Snapshot: last})
 	if rows != "52 52" || written != app.must(t, `select count(*) from account_rows`) {
 		t.Errorf("the copy of the latest has rows %s, and %s of %d that were acknowledged", rows, written, a.Acknowledged)
 	}
@@ -119,20 +163,14 @@ func TestDatabaseSnapshot(t *testing.T) {
 		t.Errorf("rows that were acknowledged are lost: %v", a.Lost)
 	}
 
-	// Two are kept, and the storage has no others.
-	within(t, snapshotted, "older snapshots are removed", func(ctx context.Context) error {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotList"})
-		if err := kube.List(ctx, list, client.InNamespace(ns)); err != nil {
+	// Four are kept.
+	within(t, 2*snapshotted, "older snapshots are removed", func(ctx context.Context) error {
+		all, err := snapshotsIn(ctx, ns)
+		if err != nil {
 			return err
 		}
-		for _, o := range list.Items {
-			if o.GetName() == first.Name {
-				return fmt.Errorf("%s is there, of %d", first.Name, len(list.Items))
-			}
-		}
-		if len(list.Items) > 3 {
-			return fmt.Errorf("%d snapshots are there", len(list.Items))
+		if all[0].GetName() <= first.Name || len(all) > 5 {
+			return fmt.Errorf("%d snapshots are there, the first is %s", len(all), all[0].GetName())
 		}
 
 		return nil

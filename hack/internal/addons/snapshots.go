@@ -34,11 +34,11 @@ func (snapshots) Apply(ctx context.Context, env *Env) error {
 	if err := env.Define(ctx, definitions...); err != nil {
 		return err
 	}
-	controller, err := env.Image(ctx, "snapshotter", "snapshot-controller", image.Spec{User: "65532"})
+	controller, err := env.ImageAs(ctx, "snapshot-controller", "/snapshot-controller", "snapshotter", "snapshot-controller", image.Spec{User: "65532"})
 	if err != nil {
 		return err
 	}
-	sidecar, err := env.Image(ctx, "snapshotter", "csi-snapshotter", image.Spec{})
+	sidecar, err := env.ImageAs(ctx, "csi-snapshotter", "/csi-snapshotter", "snapshotter", "csi-snapshotter", image.Spec{})
 	if err != nil {
 		return err
 	}
