@@ -126,7 +126,7 @@ func (v Volume) Begin(r Recovery) error {
 			return fmt.Errorf("cannot prepare the data of the snapshot: %w", err)
 		}
 	}
-	if err := clear(filepath.Join(v.Aside, "pg_replslot")); err != nil {
+	if err := emptied(filepath.Join(v.Aside, "pg_replslot")); err != nil {
 		return err
 	}
 	auto := filepath.Join(v.Aside, "postgresql.auto.conf")
@@ -160,8 +160,8 @@ func withoutRecovery(text string) string {
 	return b.String()
 }
 
-// clear a folder, which stays.
-func clear(folder string) error {
+// emptied folder, which stays.
+func emptied(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot prepare the data of the snapshot: %w", err)

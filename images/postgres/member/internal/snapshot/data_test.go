@@ -59,8 +59,10 @@ func TestSetAside(t *testing.T) {
 		files, wanted []string
 	}{
 		"Snapshot": {
-			"The data is kept, and what else the other Database had is not.", "theirs",
-			[]string{"pgdata/PG_VERSION", "spool/1", "archive.json", "snapshot/old", "lost+found/1"}, []string{"lost+found/1", "snapshot/PG_VERSION"},
+			"The data is kept, and what else the other Database had is not.",
+			"theirs",
+			[]string{"pgdata/PG_VERSION", "spool/1", "archive.json", "snapshot/old", "lost+found/1"},
+			[]string{"lost+found/1", "snapshot/PG_VERSION"},
 		},
 		"Ended":   {"The program ended between two steps.", "theirs", []string{"snapshot/PG_VERSION", "spool/1"}, []string{"snapshot/PG_VERSION"}},
 		"Own":     {"It is the member's own.", "ours", []string{"pgdata/PG_VERSION", "spool/1"}, []string{"capstan.json", "pgdata/PG_VERSION", "spool/1"}},

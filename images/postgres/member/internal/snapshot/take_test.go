@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -46,13 +47,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/pods"):
 		s.answer(w, corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: s.pods})
 	case strings.Contains(r.URL.Path, "/configmaps/"):
-		for key, value := range body["data"].(map[string]any) {
-			s.record[key] = value
-		}
+		maps.Copy(s.record, body["data"].(map[string]any))
 		s.answer(w, corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}})
 	case r.Method == http.MethodPost && s.refuse != 0:
 		w.WriteHeader(s.refuse)
-		s.answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: int32(s.refuse), Status: "Failure", Message: "exceeded quota"}) //nolint:gosec // A status of HTTP.
+		s.answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: int32(s.refuse), Status: "Failure", Message: "exceeded quota"})
 	case r.Method == http.MethodPost:
 		s.snapshots[body["metadata"].(map[string]any)["name"].(string)] = body
 		s.made(s, body)
@@ -77,7 +76,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (*server) answer(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
+func (*server) answer(w io.Writer, v any) { _, _ = io.WriteString(w, text(v)) }
 
 // pod of a member since a time, with claims of some volumes.
 func pod(letter, role string, isReady bool, since time.Time, volumes ...string) corev1.Pod {
