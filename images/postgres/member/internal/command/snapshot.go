@@ -15,9 +15,9 @@ import (
 
 // Snapshot takes a snapshot of the volume of one member. It runs in a pod of its own, and needs nothing but the API server.
 type Snapshot struct {
-	Class  string `help:"VolumeSnapshotClass of the snapshot."              placeholder:"NAME"   required:""`
-	Keep   int    `help:"Number of snapshots to keep."                      placeholder:"NUMBER" required:""`
-	Stanza string `help:"Stanza with the archive of the data."              placeholder:"NAME"   required:""`
+	Class  string `help:"VolumeSnapshotClass of the snapshot." placeholder:"NAME"   required:""`
+	Keep   int    `help:"Number of snapshots to keep."         placeholder:"NUMBER" required:""`
+	Stanza string `help:"Stanza with the archive of the data." placeholder:"NAME"   required:""`
 
 	Namespace string `env:"POD_NAMESPACE"    help:"Namespace of the Database."                         placeholder:"NAME"  required:""`
 	Name      string `env:"CAPSTAN_NAME"     help:"Name of the Database."                              placeholder:"NAME"  required:""`
