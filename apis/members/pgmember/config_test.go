@@ -41,9 +41,9 @@ func complete() Config {
 			Mask: &Mask{Statements: []Statement{{Database: "app", SQL: "delete from people"}}, Preload: []string{"pg_stat_statements"}},
 		},
 		Upgrade: &Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
-		Import: &Import{
-			Host: "legacy.example", Port: 5432, TLS: "verify-full", Databases: []ImportDatabase{{Name: "app", Source: "app_prod"}},
-			Skip: []string{SkipLargeObjects}, CutOver: &CutOver{ID: "2026-11-26-a", StopWrites: true},
+		Import: &members.Import{
+			Host: "legacy.example", Port: 5432, TLS: "verify-full", Databases: []members.ImportDatabase{{Name: "app", Source: "app_prod"}},
+			Skip: []string{SkipLargeObjects}, CutOver: &members.CutOver{ID: "2026-11-26-a", StopWrites: true},
 			Object: "8f14e45f-ceea-467f-a0e6-000000000001", Ended: true,
 		},
 		Dumps:    &Dumps{Databases: []Dump{{Name: "app", Path: "dumps/app.dump", Format: DumpCustom}}, Ended: true},

@@ -5,6 +5,7 @@ package postgres
 import (
 	"slices"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/engine"
@@ -28,19 +29,19 @@ func dumpsFile(d *engine.Dumps) *pgmember.Dumps {
 }
 
 // importFile is what the program in members has to know of an import.
-func importFile(i *engine.Import) *pgmember.Import {
+func importFile(i *engine.Import) *members.Import {
 	if i == nil {
 		return nil
 	}
-	out := &pgmember.Import{Host: i.Host, Port: i.Port, TLS: sslModes[i.TLS], Object: i.Object, Ended: i.Ended}
+	out := &members.Import{Host: i.Host, Port: i.Port, TLS: sslModes[i.TLS], Object: i.Object, Ended: i.Ended}
 	for _, d := range i.Databases {
-		out.Databases = append(out.Databases, pgmember.ImportDatabase{Name: d.Name, Source: d.Source})
+		out.Databases = append(out.Databases, members.ImportDatabase{Name: d.Name, Source: d.Source})
 	}
 	for _, s := range slices.Sorted(slices.Values(i.Skip)) {
 		out.Skip = append(out.Skip, string(s))
 	}
 	if c := i.CutOver; c != nil {
-		out.CutOver = &pgmember.CutOver{ID: c.ID, StopWrites: c.StopWrites}
+		out.CutOver = &members.CutOver{ID: c.ID, StopWrites: c.StopWrites}
 	}
 	return out
 }
