@@ -40,7 +40,7 @@ func uses(s *facts.Cluster) []use {
 	if from := spec.From; from != nil {
 		add(len(from.Mask) > 0, engine.FeatureMask, "spec.from.mask", block)
 		add(from.Server != nil, engine.FeatureImport, "spec.from.server", block)
-		add(from.Dump != nil, engine.FeatureImport, "spec.from.dump", block)
+		add(from.Dump != nil, engine.FeatureDump, "spec.from.dump", block)
 	}
 	add(spec.Promote != nil, engine.FeatureStandby, "spec.promote", block)
 	add(spec.Upgrade != nil, engine.FeatureUpgrade, "spec.upgrade", block)
