@@ -23,6 +23,9 @@ type Imports struct {
 	// Skips are what an import can leave behind.
 	Skips []v1alpha1.ImportSkip
 
+	// Failing is what happens at the source meanwhile, when changes are not applied.
+	Failing string
+
 	// Renames reports that a database can have another name than the one of the source.
 	Renames bool
 }

@@ -16,5 +16,6 @@ var imports = engine.Imports{
 	TLS: map[v1alpha1.ImportTLS]string{
 		v1alpha1.ImportVerifyFull: mysqlmember.ImportVerifyFull, v1alpha1.ImportVerifyCA: mysqlmember.ImportVerifyCA,
 	},
-	Skips: []v1alpha1.ImportSkip{v1alpha1.ImportSkipStoredObjects},
+	Skips:   []v1alpha1.ImportSkip{v1alpha1.ImportSkipStoredObjects},
+	Failing: "the source keeps its binary logs for a limited time only",
 }

@@ -17,6 +17,7 @@ var imports = engine.Imports{
 		v1alpha1.ImportVerifyFull: "verify-full", v1alpha1.ImportVerifyCA: "verify-ca", v1alpha1.ImportRequire: "require", v1alpha1.ImportDisable: "disable",
 	},
 	Skips:   []v1alpha1.ImportSkip{v1alpha1.ImportSkipLargeObjects, v1alpha1.ImportSkipUnloggedTables},
+	Failing: "the disk of the source fills meanwhile",
 	Renames: true,
 }
 

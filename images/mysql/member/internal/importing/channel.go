@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/importing"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 )
 
@@ -21,33 +23,52 @@ import (
 // It applies changes as an account that has rights in the databases to fill, and no others. It begins at a place that was noted, and passes over
 // transactions that are here, by their ids: so a next leader, whose own channel does not know how far the last one was, applies each once.
 func (r *run) channel(ctx context.Context) (applied string, err error) {
+	// What is passed over comes in rows, and each stops the channel.
+	for range passesAtOnce {
+		applied, again, err := r.keep(ctx)
+		if !again || err != nil {
+			return applied, err
+		}
+		if err := importing.Pause(ctx, settles); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+const (
+	// passesAtOnce is how many statements one look passes over, and settles the time after which the next one has stopped the channel.
+	passesAtOnce, settles = 200, 200 * time.Millisecond
+)
+
+// keep sees to the channel once, and reports whether a statement was passed over.
+func (r *run) keep(ctx context.Context) (applied string, passed bool, err error) {
 	row, err := r.here.ImportStatus(ctx)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	with := fmt.Sprint(r.from.Host, r.from.Port, r.from.TLS, r.from.CA, r.from.User, r.from.Password)
 	if row == nil || r.seen.channel != with || row["Replicate_Wild_Do_Table"] != strings.Join(r.patterns(), ",") {
 		if err := r.connect(ctx); err != nil {
-			return "", err
+			return "", false, err
 		}
 		r.seen.channel = with
-		return "", nil
+		return "", false, nil
 	}
-	if row["Replica_SQL_Running"] == "Yes" && row["Replica_IO_Running"] == "Yes" {
-		return row["Relay_Source_Log_File"] + row["Exec_Source_Log_Pos"], r.notePlace(ctx, row)
+	reads, applies := row["Replica_IO_Running"], row["Replica_SQL_Running"]
+	if reads == "Yes" && applies == "Yes" {
+		return row["Relay_Source_Log_File"] + row["Exec_Source_Log_Pos"], false, r.notePlace(ctx, row)
 	}
-	if row["Replica_SQL_Running"] != "Yes" {
-		if err := r.stopped(ctx, row["Last_SQL_Errno"]); err != nil {
-			return "", errors.Join(err, r.begin(ctx))
-		}
+	if applies != "Yes" {
+		passed, err = r.stopped(ctx, row["Last_SQL_Errno"])
 	}
-	if row["Replica_IO_Running"] != "Yes" && row["Last_IO_Errno"] != "0" {
+	if err == nil && reads != "Yes" && row["Last_IO_Errno"] != "0" {
 		err = errors.New(unread(row["Last_IO_Errno"]))
 	}
-	if row["Replica_IO_Running"] == "Connecting" {
-		return "", err
+	if applies != "Yes" || reads == "No" {
+		err = errors.Join(err, r.begin(ctx))
 	}
-	return "", errors.Join(err, r.begin(ctx))
+	return "", passed, err
 }
 
 // unread is why the log of the source cannot be read, by the code of the error.
@@ -116,7 +137,7 @@ var failures = map[string]string{
 
 var (
 	// failing is what the server says of a statement that it could not apply.
-	failing = regexp.MustCompile(`(?s)transaction '([0-9a-f-]{36}:(?:[a-z_][a-z_0-9]*:)?[0-9]+)'.* Query: '(.*)`)
+	failing = regexp.MustCompile(`(?s)transaction '([0-9a-f-]{36}:(?:[a-z_][a-z_0-9]*:)?[0-9]+)'.*?Default database: '[^']*'\. Query: '(.*)`)
 	// accounts are statements about what is not copied: accounts, and what has no effect on data.
 	accounts = regexp.MustCompile(`^(?i:(?:CREATE|ALTER|DROP|RENAME) (?:USER|ROLE)|GRANT|REVOKE|SET (?:PASSWORD|DEFAULT ROLE)|FLUSH)\b`)
 	// stored are statements about stored objects.
@@ -129,31 +150,30 @@ func passes(statement string, skip []string) bool {
 }
 
 // stopped is why changes are not applied any more. Statements about what is not copied are passed over. Such a statement is a transaction of its own.
-func (r *run) stopped(ctx context.Context, code string) error {
+func (r *run) stopped(ctx context.Context, code string) (passed bool, err error) {
 	var said [][]string
 	if err := r.here.Session(ctx, "find out what is not applied", func(c *sql.Conn) (err error) {
 		said, err = list(ctx, c, "SELECT last_error_message FROM performance_schema.replication_applier_status_by_worker WHERE last_error_number <> 0 AND channel_name = "+mysql.Text(mysql.ImportChannel))
 		return err
 	}); err != nil {
-		return err
+		return false, err
 	}
-	passed := false
 	for _, one := range said {
 		m := failing.FindStringSubmatch(one[0])
 		if m == nil || !passes(m[2], r.config.Skip) {
 			continue
 		}
 		if err := r.here.Pass(ctx, m[1]); err != nil {
-			return err
+			return false, err
 		}
 		r.log.Info("passed over a statement of the source about accounts or stored objects, which are not copied", "transaction", m[1])
 		passed = true
 	}
 	if passed || code == "0" {
-		return nil
+		return passed, nil
 	}
 	if why := failures[code]; why != "" {
-		return errors.New(why)
+		return false, errors.New(why)
 	}
-	return fmt.Errorf("MySQL cannot apply a change of the source (error %s): see the log of the leader's pod for the cause; if a change of the schema is, make another Database", code)
+	return false, fmt.Errorf("MySQL cannot apply a change of the source (error %s): see the log of the leader's pod for the cause; if a change of the schema is, make another Database", code)
 }
