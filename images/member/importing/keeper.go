@@ -35,12 +35,12 @@ type Work func(ctx context.Context, i members.Import, show func(members.ImportRe
 // A Keeper imports while its member is the leader.
 type Keeper struct {
 	Leads func() bool
-	// Config is the import that is asked for; nil without one.
+	// Config is the import that is requested; nil without one.
 	Config func() (*members.Import, error)
 	// Elsewhere reports that another keeper reports of an import. Nil: never.
 	Elsewhere func() bool
-	// Work does what is next. Rest ends what a leader does, when the member does not lead. Without removes what an import has left, when none
-	// is asked for.
+	// Work does what is next. Rest ends what a leader does, when the member does not lead. Without removes what an import has left, when none is
+	// requested.
 	Work     Work
 	Rest     func(context.Context)
 	Without  func(context.Context) error

@@ -79,7 +79,7 @@ func (s *server) findings(user string, skip []string) []string {
 	}
 	// Rows are in the binary log of this Database as well, and indexes need room.
 	if need := 2*s.Bytes + s.Bytes/5; need > s.Free {
-		add("the databases of the source have %s, and the volume of the leader has room for %s, of which binary logs take half: raise spec.storage by %d GiB",
+		add("the databases of the source have %s, and the volume of the leader has room for %s, and binary logs take half of it: raise spec.storage by %d GiB",
 			importing.Size(s.Bytes), importing.Size(s.Free), (need-s.Free)>>30+1)
 	}
 	if s.Occupied != "" {
