@@ -50,14 +50,19 @@ func NewKeeper(here *mysql.Server, leads func() bool, reporter *report.Reporter,
 		return c.Import, err
 	}
 	k := &importing.Keeper{Leads: leads, Config: config, Reporter: reporter, Log: log}
+	rested := false
 	k.Rest = func(ctx context.Context) {
 		seen = pace{}
-		// One that was the leader follows the group again, and nothing else. It enters no group while a channel runs.
-		if i, err := config(); err == nil && i != nil && !i.Ended {
-			if err := here.EndImport(ctx); err != nil {
-				log.Debug("cannot end the channel of the import", "error", err)
-			}
+		i, err := config()
+		if err != nil || i == nil || i.Ended && rested {
+			return
 		}
+		// One that was the leader follows the group again, and nothing else. It enters no group while a channel runs.
+		if err := here.EndImport(ctx); err != nil {
+			log.Debug("cannot end the channel of the import", "error", err)
+			return
+		}
+		rested = true
 	}
 	k.Without = func(ctx context.Context) error { return release(ctx, here) }
 	k.Work = func(ctx context.Context, i members.Import, show func(members.ImportReport)) (members.ImportReport, time.Duration) {
