@@ -335,9 +335,9 @@ func TestImportStopsWrites(t *testing.T) {
 	})
 	l.importFrom(&members.CutOver{ID: "first", StopWrites: true}, mysqlmember.SkipStoredObjects)
 	c.eventually("the right is missing", time.Minute, func() bool { return strings.Contains(c.imports().Message, "grant system_variables_admin") })
-	l.SQL("GRANT SYSTEM_VARIABLES_ADMIN, CONNECTION_ADMIN ON *.* TO mover@'%'")
 	// A table that differs is found at the end, when the source is read-only already.
 	l.SQL("SET SESSION sql_log_bin = OFF", "ALTER TABLE past.lines ADD COLUMN hidden INT")
+	l.SQL("GRANT SYSTEM_VARIABLES_ADMIN, CONNECTION_ADMIN ON *.* TO mover@'%'")
 	c.eventually("the difference is in the way", time.Minute, func() bool { return strings.Contains(c.imports().Message, "past.lines") })
 	if got := l.SQL("SELECT @@GLOBAL.super_read_only"); got[0] != "1" {
 		t.Errorf("the source takes writes: %s", got)
