@@ -5,6 +5,7 @@ package importing
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -122,6 +123,31 @@ func TestPatterns(t *testing.T) {
 	r := &run{config: members.Import{Databases: []members.ImportDatabase{{Name: "shop_b"}, {Name: "a"}}}}
 	if diff := cmp.Diff([]string{"a.%", `shop\_b.%`}, r.patterns()); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestStalls: it takes ten minutes with the same place and something that waits, from the first look of a leader on.
+func TestStalls(t *testing.T) {
+	var p pace
+	at := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	for _, step := range []struct {
+		reason string
+		place  string
+		waits  int64
+		after  time.Duration
+		want   bool
+	}{
+		{reason: "a leader looks for the first time, and its channel is new", waits: 8 << 20},
+		{reason: "the channel connects", waits: 8 << 20, after: 9 * time.Minute},
+		{reason: "it moves", place: "binlog.1 4", waits: 8 << 20, after: 9 * time.Minute},
+		{reason: "it stands", place: "binlog.1 4", waits: 8 << 20, after: 10 * time.Minute, want: true},
+		{reason: "it moves again", place: "binlog.1 9", waits: 8 << 20, after: time.Second},
+		{reason: "nothing waits", place: "binlog.1 9", after: time.Hour},
+	} {
+		at = at.Add(step.after)
+		if got := p.stalls(step.place, step.waits, at); got != step.want {
+			t.Errorf("%s: got %t, want %t", step.reason, got, step.want)
+		}
 	}
 }
 

@@ -31,6 +31,14 @@ type pace struct {
 	stood time.Time
 }
 
+// stalls reports whether nothing was applied for long although something waits.
+func (p *pace) stalls(place string, waits int64, now time.Time) bool {
+	if p.stood.IsZero() || p.place != place || importing.Stepped(waits) == 0 {
+		p.place, p.stood = place, now
+	}
+	return now.Sub(p.stood) >= importing.StalledFor
+}
+
 // A run of an import: one look, with what follows from it.
 type run struct {
 	config  members.Import
@@ -218,11 +226,7 @@ func (r *run) follow(ctx context.Context, show func(members.ImportReport)) (memb
 	if err != nil {
 		return r.failed(err), importing.Every
 	}
-	now := time.Now()
-	if r.seen.place != applied || importing.Stepped(bytes) == 0 {
-		r.seen.place, r.seen.stood = applied, now
-	}
-	if now.Sub(r.seen.stood) >= importing.StalledFor {
+	if r.seen.stalls(applied, bytes, time.Now()) {
 		return r.failed(fmt.Errorf("nothing has come from the source for %d minutes although changes wait: look at the sessions there, and at the log of the leader's pod",
 			int(importing.StalledFor.Minutes()))), importing.Every
 	}
