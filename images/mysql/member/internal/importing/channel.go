@@ -55,6 +55,10 @@ func (r *run) keep(ctx context.Context) (applied string, passed bool, err error)
 		r.seen.channel = with
 		return "", false, nil
 	}
+	if other := row["Source_UUID"]; other != "" && other != r.state.Server {
+		r.state.Other = importing.Shortened(other, importing.MaxQuoted)
+		return "", false, errors.Join(errors.New("another server than the one that was copied has answered at the host of the source: make another Database"), r.here.StopImport(ctx), r.note(ctx))
+	}
 	reads, applies := row["Replica_IO_Running"], row["Replica_SQL_Running"]
 	if reads == "Yes" && applies == "Yes" {
 		return row["Relay_Source_Log_File"] + row["Exec_Source_Log_Pos"], false, r.notePlace(ctx, row)

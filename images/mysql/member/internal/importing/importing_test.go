@@ -151,6 +151,20 @@ func TestStalls(t *testing.T) {
 	}
 }
 
+// TestBehind: logs before the place count for nothing, and the ones after it as a whole.
+func TestBehind(t *testing.T) {
+	logs := [][]string{{"binlog.000009", "500"}, {"binlog.000010", "300"}, {"binlog.000011", "40"}}
+	for name, tc := range map[string]struct {
+		file     string
+		position uint64
+		want     int64
+	}{"First": {"binlog.000009", 100, 740}, "Middle": {"binlog.000010", 300, 40}, "End": {"binlog.000011", 40, 0}, "Beyond": {"binlog.000011", 90, 0}} {
+		if got := behind(logs, tc.file, tc.position); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
 func TestSeries(t *testing.T) {
 	for version, want := range map[string][2]int{"8.0.46-0ubuntu0.24.04.1": {8, 0}, "9.7.4-2": {9, 7}, "28.10.1": {28, 10}, "": {}, "x": {}} {
 		if got := series(version); got != want {

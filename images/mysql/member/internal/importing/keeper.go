@@ -7,6 +7,7 @@ package importing
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -29,6 +30,8 @@ type pace struct {
 	// place in the log of the source up to which changes are applied, and since when it is that.
 	place string
 	stood time.Time
+	// waits is what a cut-over waits for.
+	waits string
 }
 
 // stalls reports whether nothing was applied for long although something waits.
@@ -170,6 +173,10 @@ func (r *run) once(ctx context.Context, show func(members.ImportReport)) (member
 		return members.ImportReport{State: members.ImportFailing, Message: fmt.Sprintf("the databases that are imported have changed, and were %s: set spec.databases as before, or make another Database",
 			importing.Some(r.state.Databases))}, importing.Every
 	}
+	if other := r.state.Other; other != "" {
+		return r.failed(fmt.Errorf("another server than the one that was copied has answered at the host of the source (it was %s, and was then %s), so rows may be missing here or be of that one: "+
+			"make another Database", r.state.Server, other)), importing.Every
+	}
 	if !r.state.Following {
 		return r.start(ctx, show)
 	}
@@ -206,26 +213,30 @@ func (r *run) start(ctx context.Context, show func(members.ImportReport)) (membe
 
 // follow the source until the cut-over.
 func (r *run) follow(ctx context.Context, show func(members.ImportReport)) (members.ImportReport, time.Duration) {
+	var is string
+	var logs [][]string
+	err := r.from.visit(ctx, answerLimit, func(ctx context.Context, c *sql.Conn) error {
+		p, err := at(ctx, c)
+		if err != nil {
+			return err
+		}
+		if is = p.Server; is == r.state.Server {
+			logs, err = logsOf(ctx, c)
+		}
+		return err
+	})
+	if err == nil && is != r.state.Server {
+		err = errors.Join(fmt.Errorf("the host of the source is another server than the one that was copied (it was %s, and is %s): look at spec.from.server.host and at its name service",
+			r.state.Server, importing.Shortened(is, importing.MaxQuoted)), r.here.StopImport(ctx))
+	}
+	if err != nil {
+		return r.failed(err), importing.Every
+	}
 	applied, err := r.channel(ctx)
 	if err != nil {
 		return r.failed(err), importing.Every
 	}
-	var bytes int64
-	err = r.from.visit(ctx, answerLimit, func(ctx context.Context, c *sql.Conn) error {
-		p, err := at(ctx, c)
-		switch {
-		case err != nil:
-			return err
-		case p.Server != r.state.Server:
-			return fmt.Errorf("the host of the source is another server than the one that was copied (it was %s, and is %s): look at spec.from.server.host and at its name service",
-				r.state.Server, importing.Shortened(p.Server, importing.MaxQuoted))
-		}
-		bytes, err = behind(ctx, c, r.state.File, r.state.Position)
-		return err
-	})
-	if err != nil {
-		return r.failed(err), importing.Every
-	}
+	bytes := behind(logs, r.state.File, r.state.Position)
 	if r.seen.stalls(applied, bytes, time.Now()) {
 		return r.failed(fmt.Errorf("nothing has come from the source for %d minutes although changes wait: look at the sessions there, and at the log of the leader's pod",
 			int(importing.StalledFor.Minutes()))), importing.Every
@@ -244,10 +255,15 @@ func (r *run) follow(ctx context.Context, show func(members.ImportReport)) (memb
 		out.Message = "waiting until less than " + importing.Size(importing.Near) + " of changes of the source wait to be applied"
 		return out, importing.Soon
 	}
+	out.Message = "waiting until nothing writes to the source, and until its last changes are applied"
+	if r.seen.waits == "" {
+		show(out)
+	}
 	if err := r.cutOver(ctx, *request); err != nil {
-		out.Message = err.Error()
+		r.seen.waits, out.Message = err.Error(), err.Error()
 		return out, importing.Soon
 	}
+	r.seen.waits = ""
 	return out, importing.AtOnce
 }
 

@@ -35,6 +35,8 @@ type state struct {
 	Copied   gtid.Set
 	File     string
 	Position uint64
+	// Other is the id of another server that the channel has followed, for good; "" for none.
+	Other string
 	// Fence is what a cut-over has done to the source, or may have.
 	Fence *fence
 	Cuts  importing.Cuts

@@ -210,12 +210,17 @@ func at(ctx context.Context, c *sql.Conn) (p place, err error) {
 	return p, nil
 }
 
-// behind is how many bytes of the log of the source come after a place.
-func behind(ctx context.Context, c *sql.Conn, file string, position uint64) (bytes int64, err error) {
+// logsOf the source: names and sizes.
+func logsOf(ctx context.Context, c *sql.Conn) ([][]string, error) {
 	logs, err := list(ctx, c, "SHOW BINARY LOGS")
 	if err != nil {
-		return 0, fmt.Errorf("cannot list binary logs of the source: %w", err)
+		return nil, fmt.Errorf("cannot list binary logs of the source: %w", err)
 	}
+	return logs, nil
+}
+
+// behind is how many bytes of logs come after a place.
+func behind(logs [][]string, file string, position uint64) (bytes int64) {
 	for _, l := range logs {
 		if l[0] < file {
 			continue
@@ -226,5 +231,5 @@ func behind(ctx context.Context, c *sql.Conn, file string, position uint64) (byt
 		}
 		bytes += max(n, 0)
 	}
-	return bytes, nil
+	return bytes
 }
