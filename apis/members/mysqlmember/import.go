@@ -8,5 +8,5 @@ const (
 	ImportVerifyCA   = "VERIFY_CA"
 )
 
-// SkipStoredObjects: an import leaves out views, triggers, routines and events.
+// SkipStoredObjects of an import: it leaves out views, triggers, routines and events.
 const SkipStoredObjects = "StoredObjects"

@@ -17,8 +17,10 @@ const (
 
 // A Cut is a cut-over by its id.
 type Cut struct {
-	ID, Phase, Message string
-	Gap                int64
+	ID      string `json:"id"`
+	Phase   string `json:"phase"`
+	Message string `json:"message,omitempty"`
+	Gap     int64  `json:"gap,omitempty"`
 }
 
 // Cuts are all that an import knows of.
@@ -32,8 +34,10 @@ func (c Cuts) in(phase string) *Cut {
 	return nil
 }
 
-// Ended is the cut-over that has ended the import, and Drained the one that has everything here.
-func (c Cuts) Ended() *Cut   { return c.in(CutDone) }
+// Ended is the cut-over that has ended the import; nil for none.
+func (c Cuts) Ended() *Cut { return c.in(CutDone) }
+
+// Drained is the cut-over that has everything here; nil for none.
 func (c Cuts) Drained() *Cut { return c.in(CutDrained) }
 
 // Skipped id: the Database was created with it.

@@ -14,9 +14,14 @@ import (
 )
 
 const (
-	// Every is the pause between two looks, Soon that while something is under way, Idle that without an import, and AtOnce that before a step
-	// that clients wait for.
-	Every, Soon, Idle, AtOnce = 10 * time.Second, time.Second, 10 * time.Minute, 50 * time.Millisecond
+	// Every is the pause between two looks.
+	Every = 10 * time.Second
+	// Soon is the pause while something is under way.
+	Soon = time.Second
+	// Idle is the pause without an import.
+	Idle = 10 * time.Minute
+	// AtOnce is the pause before a step that clients wait for.
+	AtOnce = 50 * time.Millisecond
 	// StandbyEvery is how often a standby checks whether it is the leader.
 	StandbyEvery = 5 * time.Second
 	// onceLimit is how long one look may take, with all that it does.
@@ -82,7 +87,8 @@ func (k *Keeper) Once(ctx context.Context) time.Duration {
 	if !k.Leads() {
 		return StandbyEvery
 	}
-	k.show(new(Bounded(now)))
+	now = Bounded(now)
+	k.show(&now)
 	return pause
 }
 

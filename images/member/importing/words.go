@@ -10,8 +10,12 @@ import (
 )
 
 const (
-	// MaxMessage and MaxFinding are of what is reported, in bytes, and MaxQuoted is how much text of the source a message repeats.
-	MaxMessage, MaxFinding, MaxQuoted = 2000, 1000, 200
+	// MaxMessage of a report, in bytes.
+	MaxMessage = 2000
+	// MaxFinding of a report, in bytes.
+	MaxFinding = 1000
+	// MaxQuoted is how much text of the source a message repeats, in bytes.
+	MaxQuoted = 200
 	// MaxFindings that are reported.
 	MaxFindings = 16
 	// maxNames is how many names a finding has.

@@ -41,6 +41,9 @@ const (
 	passesAtOnce, settles = 200, 200 * time.Millisecond
 )
 
+// runs is what the server says of a part of the channel that runs.
+const runs = "Yes"
+
 // keep sees to the channel once, and reports whether a statement was passed over.
 func (r *run) keep(ctx context.Context) (applied string, passed bool, err error) {
 	row, err := r.here.ImportStatus(ctx)
@@ -60,16 +63,16 @@ func (r *run) keep(ctx context.Context) (applied string, passed bool, err error)
 		return "", false, errors.Join(errors.New("another server than the one that was copied has answered at the host of the source: make another Database"), r.here.StopImport(ctx), r.note(ctx))
 	}
 	reads, applies := row["Replica_IO_Running"], row["Replica_SQL_Running"]
-	if reads == "Yes" && applies == "Yes" {
+	if reads == runs && applies == runs {
 		return row["Relay_Source_Log_File"] + row["Exec_Source_Log_Pos"], false, r.notePlace(ctx, row)
 	}
-	if applies != "Yes" {
+	if applies != runs {
 		passed, err = r.stopped(ctx, row["Last_SQL_Errno"])
 	}
-	if err == nil && reads != "Yes" && row["Last_IO_Errno"] != "0" {
+	if err == nil && reads != runs && row["Last_IO_Errno"] != "0" {
 		err = errors.New(unread(row["Last_IO_Errno"]))
 	}
-	if applies != "Yes" || reads == "No" {
+	if applies != runs || reads == "No" {
 		err = errors.Join(err, r.begin(ctx))
 	}
 	return "", passed, err

@@ -158,7 +158,8 @@ func (r *run) look(ctx context.Context) (s server, err error) {
 
 // settingsOf a source that an import needs.
 func settingsOf(ctx context.Context, c *sql.Conn) (map[string]string, error) {
-	names := []string{"version"}
+	names := make([]string, 0, 1+len(wanted))
+	names = append(names, "version")
 	for _, w := range wanted {
 		names = append(names, w.name)
 	}

@@ -26,7 +26,7 @@ const (
 )
 
 // A table of the source, as it is when it is copied.
-type table struct {
+type table struct { //nolint:recvcheck // Only reading it changes one.
 	database, name, create string
 	columns                []string
 }
@@ -77,12 +77,13 @@ func (r *run) copy(ctx context.Context, show func(members.ImportReport)) error {
 // account that the import works as here: none logs in as it but the program, by the socket.
 func (r *run) account(ctx context.Context) error {
 	const account = mysqlmember.AccountImport + "@localhost"
-	statements := []string{
-		"DROP USER IF EXISTS " + account,
-		"CREATE USER " + account + " IDENTIFIED WITH auth_socket AS " + mysql.Text(mysqlmember.UserServer),
-		"GRANT REPLICATION_APPLIER ON *.* TO " + account,
-	}
-	for _, d := range r.names() {
+	names := r.names()
+	statements := make([]string, 0, 3+len(names))
+	statements = append(statements,
+		"DROP USER IF EXISTS "+account,
+		"CREATE USER "+account+" IDENTIFIED WITH auth_socket AS "+mysql.Text(mysqlmember.UserServer),
+		"GRANT REPLICATION_APPLIER ON *.* TO "+account)
+	for _, d := range names {
 		statements = append(statements, "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES ON "+mysql.Name(d)+".* TO "+account)
 	}
 	return r.here.Do(ctx, "make the account of the import", statements...)
@@ -181,6 +182,7 @@ func (r *run) schema(ctx context.Context, as *mysql.Server, from *sql.Conn, tabl
 func rows(ctx context.Context, as *mysql.Server, from *sql.Conn, t table) error {
 	columns := strings.Join(t.columns, ", ")
 	// As a prepared statement its values are binary: numbers lose no digit.
+	//nolint:gosec // Names are quoted.
 	query, err := from.PrepareContext(ctx, "SELECT "+columns+" FROM "+t.String())
 	if err != nil {
 		return said(err)
@@ -198,6 +200,7 @@ func rows(ctx context.Context, as *mysql.Server, from *sql.Conn, t table) error 
 			return nil
 		}
 		row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(t.columns)), ", ") + ")"
+		//nolint:gosec // Names are quoted, and values travel beside the statement.
 		_, err := c.ExecContext(ctx, "INSERT INTO "+t.String()+" ("+columns+") VALUES "+strings.TrimSuffix(strings.Repeat(row+", ", count), ", "), values...)
 		values, count, bytes = values[:0], 0, 0
 		return err
@@ -205,15 +208,17 @@ func rows(ctx context.Context, as *mysql.Server, from *sql.Conn, t table) error 
 	var read error
 	err = as.Session(ctx, "insert rows", func(c *sql.Conn) error {
 		for found.Next() {
+			of := make([]*any, len(t.columns))
 			into := make([]any, len(t.columns))
 			for i := range into {
-				into[i] = new(any)
+				of[i] = new(any)
+				into[i] = of[i]
 			}
 			if read = found.Scan(into...); read != nil {
-				return nil
+				return nil //nolint:nilerr // It is no error of this session.
 			}
-			for _, v := range into {
-				value := *(v.(*any)) //nolint:forcetypeassert // It is one, by the lines above.
+			for _, v := range of {
+				value := *v
 				if raw, ok := value.([]byte); ok {
 					bytes += len(raw)
 				}
@@ -227,7 +232,7 @@ func rows(ctx context.Context, as *mysql.Server, from *sql.Conn, t table) error 
 			}
 		}
 		if read = found.Err(); read != nil {
-			return nil
+			return nil //nolint:nilerr // It is no error of this session.
 		}
 		return insert(c)
 	})
@@ -250,7 +255,7 @@ func (r *run) same(ctx context.Context) error {
 		return all, err
 	}
 	var there, own []string
-	if err := r.from.visit(ctx, answerLimit, func(ctx context.Context, c *sql.Conn) (err error) {
+	if err := r.from.visit(ctx, answerLimit, func(_ context.Context, c *sql.Conn) (err error) {
 		there, err = columns(c)
 		return err
 	}); err != nil {

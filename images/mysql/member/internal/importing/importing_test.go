@@ -101,8 +101,10 @@ func TestFailing(t *testing.T) {
 		"Statement": {"Worker 1 failed executing transaction '23ec1a46-ea92-11f1-aeec-02fc00000001:11' at source log binlog.000001, end_log_pos 2976; Error 'Access denied' on query. " +
 			"Default database: ''. Query: 'DROP USER foo'", "23ec1a46-ea92-11f1-aeec-02fc00000001:11 DROP USER foo'"},
 		"Tagged": {"transaction '23ec1a46-ea92-11f1-aeec-02fc00000001:blue:4' at; Default database: 'a'. Query: 'GRANT x", "23ec1a46-ea92-11f1-aeec-02fc00000001:blue:4 GRANT x"},
-		"Quoted": {"transaction '23ec1a46-ea92-11f1-aeec-02fc00000001:4' at; Default database: ''. Query: 'ALTER TABLE t COMMENT ''. Query: 'GRANT x",
-			"23ec1a46-ea92-11f1-aeec-02fc00000001:4 ALTER TABLE t COMMENT ''. Query: 'GRANT x"},
+		"Quoted": {
+			"transaction '23ec1a46-ea92-11f1-aeec-02fc00000001:4' at; Default database: ''. Query: 'ALTER TABLE t COMMENT ''. Query: 'GRANT x",
+			"23ec1a46-ea92-11f1-aeec-02fc00000001:4 ALTER TABLE t COMMENT ''. Query: 'GRANT x",
+		},
 		"Rows":  {"transaction '23ec1a46-ea92-11f1-aeec-02fc00000001:37' at source log; Error executing row event: 'Table 'shop.u' doesn't exist'", ""},
 		"Other": {"transaction 'ANONYMOUS' at source log; Default database: ''. Query: 'DROP USER foo'", ""},
 	} {

@@ -112,11 +112,11 @@ func (r *run) names() (names []string) {
 }
 
 func (r *run) databases() string {
-	var texts []string
-	for _, d := range r.names() {
-		texts = append(texts, mysql.Text(d))
+	names := r.names()
+	for i := range names {
+		names[i] = mysql.Text(names[i])
 	}
-	return strings.Join(texts, ", ")
+	return strings.Join(names, ", ")
 }
 
 func checking(format string, args ...any) members.ImportReport {

@@ -24,28 +24,29 @@ const (
 // A state of an import, as the register has it.
 type state struct {
 	// Object is the uid of the Database that met the data last.
-	Object string
+	Object string `json:"object"`
 	// Databases that were begun to be copied. None: nothing was.
-	Databases []string
+	Databases []string `json:"databases"`
 	// Following: every row was copied.
-	Following bool
+	Following bool `json:"following"`
 	// Server is the id of the source. Copied are its transactions whose rows were copied, and from File and Position on the rest is followed: what
 	// was applied already is passed over by its id.
-	Server   string
-	Copied   gtid.Set
-	File     string
-	Position uint64
+	Server   string   `json:"server"`
+	Copied   gtid.Set `json:"copied"`
+	File     string   `json:"file"`
+	Position uint64   `json:"position"`
 	// Other is the id of another server that the channel has followed, for good; "" for none.
-	Other string
+	Other string `json:"other"`
 	// Fence is what a cut-over has done to the source, or may have.
-	Fence *fence
-	Cuts  importing.Cuts
+	Fence *fence         `json:"fence"`
+	Cuts  importing.Cuts `json:"cuts"`
 }
 
 // A fence makes the source read-only for a cut-over. It has what the source was before.
 type fence struct {
-	Cut             string
-	ReadOnly, Super bool
+	Cut      string `json:"cut"`
+	ReadOnly bool   `json:"readOnly"`
+	Super    bool   `json:"super"`
 }
 
 func (s *state) begun() bool { return len(s.Databases) > 0 }

@@ -137,7 +137,8 @@ func (k *DumpKeeper) restore(ctx context.Context, config pgmember.Config) time.D
 	if !k.Leads() {
 		return importing.StandbyEvery
 	}
-	k.show(new(importing.Bounded(now)))
+	now = importing.Bounded(now)
+	k.show(&now)
 	return pause
 }
 
