@@ -88,3 +88,37 @@ func (r *ImportReport) DeepCopy() *ImportReport {
 	r.DeepCopyInto(out)
 	return out
 }
+
+// FolderImport holds the Secret of the server, or of the bucket, that a Database is imported from.
+const FolderImport = "/etc/capstan/import"
+
+// Import is a running server whose databases are copied and followed until a cut-over.
+type Import struct {
+	Host string `json:"host"`
+	Port int32  `json:"port"`
+	// TLS is how the server is checked, in the words of the engine.
+	TLS string `json:"tls"`
+	// Databases to fill.
+	Databases []ImportDatabase `json:"databases"`
+	// Skip names what may be left out.
+	Skip []string `json:"skip,omitempty"`
+	// CutOver is the request to end the import. Nil: follow the source.
+	CutOver *CutOver `json:"cutOver,omitempty"`
+	// Object is the uid of the Database. Data that another one has left behind takes a request that is there already for a copied one.
+	Object string `json:"object,omitempty"`
+	// Ended: consumers have logins, so nothing is imported, also into empty data.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// ImportDatabase is a database of this server, and the one that fills it.
+type ImportDatabase struct {
+	Name   string `json:"name"`
+	Source string `json:"source"`
+}
+
+// CutOver is a request to end an import.
+type CutOver struct {
+	ID string `json:"id"`
+	// StopWrites makes the databases of the source read-only. Otherwise the cut-over waits until nothing writes.
+	StopWrites bool `json:"stopWrites,omitempty"`
+}

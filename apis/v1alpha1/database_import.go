@@ -13,23 +13,22 @@ type DatabaseSourceServer struct {
 	// +kubebuilder:example="orders.legacy.example"
 	Host string `json:"host"`
 
-	// Port of the server. Default: 5432.
+	// Port of the server. Default: the usual one of the engine, 5432 or 3306.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
-	// +kubebuilder:default=5432
 	// +kubebuilder:example=5433
 	// +optional
 	Port *int32 `json:"port,omitempty"`
 
 	// CredentialsSecretRef names a Secret of this namespace with the keys host, username, password, and optionally ca.crt
 	// for a private authority. Its host has to be this host, so that the password goes nowhere else. The server has
-	// to log the user in by scram-sha-256. The Secret is read again whenever members connect, so a password can change.
+	// to log the user in by scram-sha-256 (postgres) or caching_sha2_password (mysql). The Secret is read again whenever members connect, so a password can change.
 	CredentialsSecretRef LocalReference `json:"credentialsSecretRef"`
 
 	// TLS of connections to the server. VerifyFull: encrypted, and certificate and name are checked. VerifyCA: the name
-	// is not checked. Require: encrypted only. Disable: not encrypted, so that the network sees data and password.
-	// Default: VerifyFull.
+	// is not checked. Require: encrypted only. Disable: not encrypted, so that the network sees data and password. With
+	// mysql only the first two, because a login shows its password to the server. Default: VerifyFull.
 	//
 	// +kubebuilder:validation:Enum=VerifyFull;VerifyCA;Require;Disable
 	// +kubebuilder:default=VerifyFull
@@ -47,10 +46,11 @@ type DatabaseSourceServer struct {
 	// +optional
 	Databases []ImportedDatabase `json:"databases,omitempty"`
 
-	// Skip lists what may be left behind: LargeObjects are not copied, UnloggedTables are copied without rows. Default:
-	// nothing is copied while the server has them.
+	// Skip lists what may be left behind: LargeObjects are not copied, UnloggedTables are copied without rows (postgres),
+	// StoredObjects, which are views, triggers, routines and events, are not copied (mysql). Default: nothing is copied
+	// while the server has them.
 	//
-	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:MaxItems=3
 	// +listType=set
 	// +kubebuilder:example={"LargeObjects"}
 	// +optional
@@ -70,8 +70,15 @@ const (
 
 // ImportSkip is what an import may leave behind.
 //
-// +kubebuilder:validation:Enum=LargeObjects;UnloggedTables
+// +kubebuilder:validation:Enum=LargeObjects;UnloggedTables;StoredObjects
 type ImportSkip string
+
+// What an import may leave behind.
+const (
+	ImportSkipLargeObjects   ImportSkip = "LargeObjects"
+	ImportSkipUnloggedTables ImportSkip = "UnloggedTables"
+	ImportSkipStoredObjects  ImportSkip = "StoredObjects"
+)
 
 // ImportedDatabase is a database to import.
 type ImportedDatabase struct {
@@ -101,7 +108,7 @@ type DatabaseCutOver struct {
 	ID string `json:"id"`
 
 	// StopWrites makes the databases of the source read-only and ends the sessions of their clients, which needs the
-	// rights for both. Without it, the cut-over waits until nothing writes to the source. Default: false.
+	// rights for both. With mysql the whole source becomes read-only, and sessions stay. Without it, the cut-over waits until nothing writes to the source. Default: false.
 	//
 	// +kubebuilder:example=true
 	// +optional
@@ -124,7 +131,7 @@ type ImportStatus struct {
 	// +optional
 	CopiedPercent int32 `json:"copiedPercent,omitempty"`
 
-	// LagBytes is how much write-ahead log of the source is not applied, in steps: 0 or a power of 2 of at least 1 MiB.
+	// LagBytes is how much of the log of the source is not applied, in steps: 0 or a power of 2 of at least 1 MiB.
 	//
 	// +optional
 	LagBytes int64 `json:"lagBytes,omitempty"`

@@ -4,6 +4,7 @@ package database
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -24,6 +25,9 @@ const (
 	groupOf2 = `{engine: mysql, version: "9.7", replicas: 2, storage: 50Gi}`
 	groupOf1 = `{engine: mysql, version: "9.7", replicas: 1, storage: 50Gi}`
 )
+
+// groupImport is a Database that is filled from a server, with room for a field of that.
+const groupImport = `{engine: mysql, version: "9.7", replicas: 3, storage: 50Gi, databases: [{name: orders}], from: {server: {host: legacy.example, credentialsSecretRef: {name: legacy}, %s}}}`
 
 // with fields beside those of a spec.
 func with(spec, fields string) string { return strings.TrimSuffix(spec, "}") + ", " + fields + "}" }
@@ -82,6 +86,36 @@ func TestGroupReplicators(t *testing.T) {
 	}
 }
 
+// TestGroupImport: members know the source, at the port of its engine, and have its Secret. Nobody logs in before the cut-over.
+func TestGroupImport(t *testing.T) {
+	w := running(t, fmt.Sprintf(groupImport, `skip: [StoredObjects]`))
+	w.imports = &observev1alpha1.ImportReport{State: observev1alpha1.ImportFollowing, Copied: 100, GapSeconds: 15, Message: "changes are applied"}
+	w.react()
+	p := w.pass()
+	want := `"import":{"host":"legacy.example","port":3306,"tls":"VERIFY_IDENTITY","databases":[{"name":"orders","source":"orders"}],"skip":["StoredObjects"]}`
+	if file := compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember); !strings.Contains(file, want) {
+		t.Errorf("members do not know the source: %s", file)
+	}
+	if text := encodedObject(t, p, "member-a"); !strings.Contains(text, `{"mountPath":"/etc/capstan/import","name":"import","readOnly":true}`) || !strings.Contains(text, `"secretName":"legacy"`) {
+		t.Errorf("a member has no Secret of the source: %s", text)
+	}
+	if status, reason, message := condition(p, "Imported"); status != "False" || reason != "ImportFollowing" {
+		t.Errorf("Imported is %s %s: %s", status, reason, message)
+	}
+	if got := w.logins(); len(got) > 0 || p.Ready {
+		t.Errorf("it is ready: %t, with the logins %v", p.Ready, got)
+	}
+	w.imports = &observev1alpha1.ImportReport{State: observev1alpha1.ImportCutOver, CutOver: "go"}
+	w.react()
+	for range 3 {
+		p = w.pass()
+	}
+	if status, _, message := condition(p, "Imported"); status != "True" || len(w.logins()) == 0 {
+		t.Errorf("Imported is %s (%s), with the logins %v", status, message, w.logins())
+	}
+	hasEnded(t, w)
+}
+
 // TestGroupFence gives members the request to stop one, restarts none, and says what became of it.
 func TestGroupFence(t *testing.T) {
 	w := running(t, group)
@@ -108,8 +142,11 @@ func TestGroupRefuses(t *testing.T) {
 		"Volume":       {with(group, `backup: {to: {volume: {}}}`), "UnsupportedByEngine", "spec.backup.to.volume: pgBackRest serves a volume of backups, and it knows PostgreSQL only"},
 		"Promote":      {with(group, `promote: {id: a}`), "UnsupportedByEngine", "spec.promote: members of MySQL do not follow"},
 		"Follow":       {with(group, `from: {backup: {connectionSecretRef: {name: old}, database: old, follow: true}}`), "UnsupportedByEngine", "spec.from.backup.follow: true: "},
-		"Server":       {with(group, `from: {server: {host: legacy.example, credentialsSecretRef: {name: legacy}}}`), "UnsupportedByEngine", "spec.from.server: members of MySQL import nothing yet"},
-		"Dump":         {with(group, `from: {dump: {connectionSecretRef: {name: dumps}, databases: [{name: orders, path: orders.sql}]}}`), "UnsupportedByEngine", "spec.from.dump: members of MySQL import nothing yet"},
+		"Dump":         {with(group, `from: {dump: {connectionSecretRef: {name: dumps}, databases: [{name: orders, path: orders.sql}]}}`), "UnsupportedByEngine", "spec.from.dump: members of MySQL restore no dumps yet"},
+		"Unverified":   {fmt.Sprintf(groupImport, `tls: Require`), "InvalidSpec", `spec.from.server.tls: "Require": a login of this engine shows its password`},
+		"Skip":         {fmt.Sprintf(groupImport, `skip: [LargeObjects]`), "InvalidSpec", `spec.from.server.skip[0]: "LargeObjects": servers of this engine have none`},
+		"Renamed":      {fmt.Sprintf(groupImport, `databases: [{name: orders, source: old}]`), "InvalidSpec", `spec.from.server.databases[0].source: "old": statements in the log`},
+		"ImportLogin":  {with(fmt.Sprintf(groupImport, `skip: []`), `consumers: [{name: capstan-import}]`), "InvalidSpec", "a role that the import uses itself"},
 		"Upgrade":      {with(group, `upgrade: {retry: a}`), "VersionChangeUnsupported", "spec.upgrade: "},
 		"Pooler":       {with(group, `pooler: {}`), "UnsupportedByEngine", "spec.pooler: Capstan has no poolers for MySQL yet"},
 		"Extension":    {with(group, `extensions: [pg_trgm]`), "UnsupportedByEngine", "spec.extensions: "},

@@ -46,6 +46,8 @@ type Config struct {
 	// Replicators are logins that may read the binary logs. The leader gives them the rights and takes them from other logins of Capstan, and
 	// each member ends what those read.
 	Replicators []string `json:"replicators,omitempty"`
+	// Import is the running server that fills the Database. It stays in the file after the cut-over: what became of it is in the data itself.
+	Import *members.Import `json:"import,omitempty"`
 }
 
 // ParseConfig understands the content of member.json.

@@ -72,6 +72,8 @@ const (
 	AccountBackup = "capstan_backup"
 	// AccountAccess is the login that the provider manages databases, logins and grants with.
 	AccountAccess = "capstan"
+	// AccountImport is what changes of the source of an import are applied as, while there is one. It has rights in the databases that are filled.
+	AccountImport = "capstan_import"
 	// AccountExporter is the login of the exporter of metrics, by the socket.
 	AccountExporter = "exporter"
 )

@@ -58,7 +58,7 @@ type Config struct {
 	// From is the backup that the Database begins with, if any.
 	From *Source `json:"from,omitempty"`
 	// Import is the running server that fills the Database, if any.
-	Import *Import `json:"import,omitempty"`
+	Import *members.Import `json:"import,omitempty"`
 	// Dumps fill the Database, if any.
 	Dumps *Dumps `json:"dumps,omitempty"`
 	// Upgrade is the upgrade that this generation begins with, if any.

@@ -42,9 +42,9 @@ func complete() Config {
 			Snapshot: &Snapshot{Identity: "00112233445566778899aabbccddeeff", Stanza: "other-00112233-17", Member: "orders-db-a"},
 		},
 		Upgrade: &Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
-		Import: &Import{
-			Host: "legacy.example", Port: 5432, TLS: "verify-full", Databases: []ImportDatabase{{Name: "app", Source: "app_prod"}},
-			Skip: []string{SkipLargeObjects}, CutOver: &CutOver{ID: "2026-11-26-a", StopWrites: true},
+		Import: &members.Import{
+			Host: "legacy.example", Port: 5432, TLS: "verify-full", Databases: []members.ImportDatabase{{Name: "app", Source: "app_prod"}},
+			Skip: []string{SkipLargeObjects}, CutOver: &members.CutOver{ID: "2026-11-26-a", StopWrites: true},
 			Object: "8f14e45f-ceea-467f-a0e6-000000000001", Ended: true,
 		},
 		Dumps:    &Dumps{Databases: []Dump{{Name: "app", Path: "dumps/app.dump", Format: DumpCustom}}, Ended: true},

@@ -169,11 +169,8 @@ type Traits struct {
 	// their programs do.
 	CoordinationPort, PeersPort string
 
-	// FirstImport is the first version that can be filled from a running server; "" when none can.
-	FirstImport string
-
-	// ImportLogins are roles that an import makes in the server.
-	ImportLogins []string
+	// Imports is how Databases are filled from a running server; nil when none can be.
+	Imports *Imports
 
 	// Unmanaged is the reason of a leader that could not create what only a superuser may.
 	Unmanaged string

@@ -20,13 +20,14 @@ const (
 	FeatureWALVolume        Feature = "a volume for the log alone (`walStorage`)"
 	FeatureHugePages        Feature = "huge pages (`resources.hugePages`)"
 	FeatureQueries          Feature = "metrics of your own queries (`monitoring.queries`)"
-	FeatureImport           Feature = "import a running server or a dump (`from.server`, `from.dump`)"
+	FeatureImport           Feature = "import a running server (`from.server`)"
+	FeatureDump             Feature = "import a dump (`from.dump`)"
 )
 
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
 		FeatureBackupVolume, FeatureWorkloadIdentity, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
-		FeatureMask, FeatureSnapshots, FeatureWALVolume, FeatureHugePages, FeatureQueries, FeatureImport,
+		FeatureMask, FeatureSnapshots, FeatureWALVolume, FeatureHugePages, FeatureQueries, FeatureImport, FeatureDump,
 	}
 }

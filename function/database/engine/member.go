@@ -76,28 +76,6 @@ type TakeOver struct {
 	ID, Database, Scope string
 }
 
-// Import is a running server whose databases are copied and followed until a cut-over.
-type Import struct {
-	Host string
-	Port int32
-	TLS  v1alpha1.ImportTLS
-
-	// Databases to fill.
-	Databases []v1alpha1.ImportedDatabase
-
-	// Skip is what may be left behind.
-	Skip []v1alpha1.ImportSkip
-
-	// CutOver is the request to end the import; nil without one.
-	CutOver *v1alpha1.DatabaseCutOver
-
-	// Object is the uid of the Database.
-	Object string
-
-	// Ended reports that consumers have logins: nothing is imported any more, also into empty data.
-	Ended bool
-}
-
 // Dumps in a bucket. Each fills a database once.
 type Dumps struct {
 	Databases []v1alpha1.DumpedDatabase

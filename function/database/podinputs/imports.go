@@ -14,9 +14,12 @@ func importFile(s *facts.Cluster) *engine.Import {
 	if !s.Imports() || s.Dumps() != nil {
 		return nil
 	}
-	from := s.Spec.From.Server
+	from, port := s.Spec.From.Server, s.Traits.Ports.Client
+	if from.Port != nil {
+		port = *from.Port
+	}
 	return &engine.Import{
-		Host: from.Host, Port: *from.Port, TLS: from.TLS, Databases: s.Imported(), Skip: from.Skip, CutOver: s.Spec.CutOver, Object: compose.Text(s.Composite.Map(), "metadata", "uid"), Ended: !s.Importing(),
+		Host: from.Host, Port: port, TLS: from.TLS, Databases: s.Imported(), Skip: from.Skip, CutOver: s.Spec.CutOver, Object: compose.Text(s.Composite.Map(), "metadata", "uid"), Ended: !s.Importing(),
 	}
 }
 

@@ -36,7 +36,7 @@ func imported(s *decision.Pass) xpv2.Condition {
 	case observev1alpha1.ImportCopying:
 		return no(v1alpha1.ReasonImportCopying, fmt.Sprintf("%s: %d %% of the tables are complete; consumers cannot log in before the cut-over", r.Message, r.Copied))
 	case observev1alpha1.ImportFailing:
-		return no(v1alpha1.ReasonImportFailing, r.Message+"; the disk of the source fills meanwhile")
+		return no(v1alpha1.ReasonImportFailing, r.Message+"; "+s.Traits.Imports.Failing)
 	case observev1alpha1.ImportCuttingOver:
 		return no(v1alpha1.ReasonCuttingOver, fmt.Sprintf("spec.cutOver.id: %q: %s", r.CutOver, r.Message))
 	case observev1alpha1.ImportCutOver:

@@ -41,7 +41,7 @@ func uses(s *facts.Cluster) []use {
 		add(len(from.Mask) > 0, engine.FeatureMask, "spec.from.mask", block)
 		add(s.SourceSnapshot() != "", engine.FeatureSnapshots, snapshotField(s), s.SourceSnapshot())
 		add(from.Server != nil, engine.FeatureImport, "spec.from.server", block)
-		add(from.Dump != nil, engine.FeatureImport, "spec.from.dump", block)
+		add(from.Dump != nil, engine.FeatureDump, "spec.from.dump", block)
 	}
 	add(spec.Backup != nil && spec.Backup.Snapshots != nil, engine.FeatureSnapshots, "spec.backup.snapshots", block)
 	add(spec.Promote != nil, engine.FeatureStandby, "spec.promote", block)

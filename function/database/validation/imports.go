@@ -8,6 +8,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
@@ -20,13 +21,16 @@ func checkImport(s *facts.Cluster) []check.Problem {
 	if !s.Importing() {
 		return ps
 	}
-	first := s.Traits.FirstImport
-	if first == "" {
+	imports, dumps := s.Traits.Imports, s.Dumps() != nil
+	feature := engine.FeatureImport
+	if dumps {
+		feature = engine.FeatureDump
+	}
+	if imports == nil || s.Engine.Lacks(feature) != "" {
 		return ps // checkFeatures reports that the engine imports nothing
 	}
-	dumps := s.Dumps() != nil
-	if s.Engine.CompareVersions(s.Spec.Version, first) < 0 {
-		ps = append(ps, check.Invalid("spec.version", s.Spec.Version, tooOld(dumps, first)))
+	if s.Engine.CompareVersions(s.Spec.Version, imports.First) < 0 {
+		ps = append(ps, check.Invalid("spec.version", s.Spec.Version, tooOld(dumps, imports.First)))
 	}
 	for i, name := range importedNames(s) {
 		if !slices.ContainsFunc(s.Spec.Databases, func(l v1alpha1.LogicalDatabase) bool { return l.Name == name }) {
@@ -34,12 +38,13 @@ func checkImport(s *facts.Cluster) []check.Problem {
 		}
 	}
 	for i, c := range s.Spec.Consumers {
-		if slices.Contains(s.Traits.ImportLogins, facts.Login(c.Name)) {
+		if slices.Contains(imports.Logins, facts.Login(c.Name)) {
 			ps = append(ps, check.Invalid(fmt.Sprintf("spec.consumers[%d].name", i), c.Name, "its login would be a role that the import uses itself: choose another name"))
 		}
 	}
 	if !dumps {
 		ps = append(ps, sourcesOnce(s)...)
+		ps = append(ps, checkServer(s, imports)...)
 	}
 	return append(ps, duringImport(s, dumps)...)
 }
@@ -85,6 +90,28 @@ func sourcesOnce(s *facts.Cluster) []check.Problem {
 				"is the source of both %q and %q: a database of the source fills one: make another Database for the second", other, d.Name)))
 		}
 		from[d.Source] = d.Name
+	}
+	return ps
+}
+
+// checkServer holds what an engine cannot do with a server.
+func checkServer(s *facts.Cluster, imports *engine.Imports) []check.Problem {
+	var ps []check.Problem
+	from := s.Spec.From.Server
+	if _, ok := imports.TLS[from.TLS]; !ok {
+		ps = append(ps, check.Invalid("spec.from.server.tls", string(from.TLS), "a login of this engine shows its password to the server, which has to prove first who it is: set VerifyFull, "+
+			"or VerifyCA for a certificate with another name, and ca.crt in the Secret"))
+	}
+	for i, skip := range from.Skip {
+		if !slices.Contains(imports.Skips, skip) {
+			ps = append(ps, check.Invalid(fmt.Sprintf("spec.from.server.skip[%d]", i), string(skip), "servers of this engine have none: remove it"))
+		}
+	}
+	for i, d := range from.Databases {
+		if d.Source != "" && d.Source != d.Name && !imports.Renames {
+			ps = append(ps, check.Invalid(fmt.Sprintf("spec.from.server.databases[%d].source", i), d.Source,
+				"statements in the log of the source have its name in them, so the database keeps it here: remove it, and name the database like the one of the source"))
+		}
 	}
 	return ps
 }

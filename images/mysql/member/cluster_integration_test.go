@@ -66,7 +66,8 @@ type cluster struct {
 	config  mysqlmember.Config
 	bucket  *store // nil without backups
 
-	dns string // address of the cluster's DNS
+	dns   string   // address of the cluster's DNS
+	hosts []string // lines of /etc/hosts in all members
 
 	apiDown, dnsDown atomic.Bool
 
@@ -342,11 +343,11 @@ func (c *cluster) start(letter string) *container.Running {
 	}
 	box := container.Spec{
 		Run: "mysqld", Root: c.root, Scratch: scratch, Network: c.netns(letter), Program: container.Program, DNS: c.dns,
-		Hosts: hostsOf(m.IP + " " + m.Pod + "." + c.podsHost()), Host: m.Pod, Args: []string{"run"},
+		Hosts: hostsOf(append([]string{m.IP + " " + m.Pod + "." + c.podsHost()}, c.hosts...)...), Host: m.Pod, Args: []string{"run"},
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
 			mysqlmember.FolderServer: mount("members"), mysqlmember.FolderAccess: mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
-			mysqlmember.FolderSource: c.folder("source"), mysqlmember.FolderSourceKey: c.folder("source-key"),
+			mysqlmember.FolderSource: c.folder("source"), mysqlmember.FolderSourceKey: c.folder("source-key"), members.FolderImport: c.folder("import"),
 		},
 	}
 	if c.bucket != nil {

@@ -38,6 +38,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/engine"
@@ -357,7 +358,7 @@ func (c *cluster) start(letter string) *container.Running {
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
 			pgmember.FolderBackup: c.folder("bucket"), pgmember.FolderSource: c.folder("source"), pgmember.FolderSourceRepository: c.folder("source-repository"),
 			pgmember.FolderBackupKey: c.folder("backup-key"), pgmember.FolderSourceKey: c.folder("source-key"),
-			pgmember.FolderImport: c.folder("import"), folderCloudToken: c.folder("cloud-token"),
+			members.FolderImport: c.folder("import"), folderCloudToken: c.folder("cloud-token"),
 		},
 	}
 	if c.apart || c.wal[letter] {

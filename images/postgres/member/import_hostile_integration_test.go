@@ -90,7 +90,7 @@ func TestImportHostile(t *testing.T) {
 		t.Errorf("a consumer's login was taken: %q", got)
 	}
 	c.superuserIn("shop", "drop role capstan_restore")
-	c.importFrom(&pgmember.CutOver{ID: "go"})
+	c.importFrom(&members.CutOver{ID: "go"})
 	c.comes(members.ImportCutOver, time.Minute)
 	if got := c.superuserIn("postgres", `select string_agg(rolname, ' ' order by rolname) from pg_roles where rolsuper or rolname like 'capstan\_%' or rolname in ('h', 'hacked')`); got != "postgres" {
 		t.Errorf("there are %q, want no superuser but postgres", got)
@@ -151,7 +151,7 @@ func TestImportRefusesTables(t *testing.T) {
 		t.Errorf("there are %s rows, want 1", got)
 	}
 	f.run("legacy_shop", "insert into public.doubled values (1)")
-	c.importFrom(&pgmember.CutOver{ID: "go"})
+	c.importFrom(&members.CutOver{ID: "go"})
 	c.comes(members.ImportCutOver, time.Minute)
 	if got := c.superuserIn("shop", "select count(*) from public.copies"); got != "1" {
 		t.Errorf("there are %s copies, want 1", got)
@@ -197,7 +197,7 @@ func TestImportStaysFailed(t *testing.T) {
 					f.run("legacy_shop", strings.ReplaceAll(s, "%s", publication))
 				}
 			}
-			c.importFrom(&pgmember.CutOver{ID: "go"})
+			c.importFrom(&members.CutOver{ID: "go"})
 			c.comes(members.ImportFailing, time.Minute)
 			time.Sleep(25 * time.Second) // two looks
 			if got := c.imports(); got.State != members.ImportFailing || !strings.Contains(got.Message, "make another Database") {
@@ -227,7 +227,7 @@ func TestImportLooksAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = calm.Close(context.Background()) }()
-	stop := pgmember.CutOver{ID: "one", StopWrites: true}
+	stop := members.CutOver{ID: "one", StopWrites: true}
 	c.importFrom(&stop)
 	c.eventually("a role that is exempt is told", time.Minute, func() bool {
 		return strings.Contains(c.imports().Message, "alter role ... reset default_transaction_read_only")
@@ -285,13 +285,13 @@ func TestImportLooksAgain(t *testing.T) {
 	}
 
 	// Another object over the same volumes: its manifest has an id already.
-	c.importWith(func(i *pgmember.Import) { i.CutOver, i.Object = &pgmember.CutOver{ID: "two"}, "uid-2" })
+	c.importWith(func(i *members.Import) { i.CutOver, i.Object = &members.CutOver{ID: "two"}, "uid-2" })
 	c.eventually("the id of a manifest is skipped", time.Minute, func() bool { return c.imports().Skipped == "two" })
 	time.Sleep(12 * time.Second)
 	if s := c.imports().State; s != members.ImportFollowing {
 		t.Errorf("an id in a manifest over kept volumes made it %s", s)
 	}
-	c.importWith(func(i *pgmember.Import) { i.CutOver, i.Object = &pgmember.CutOver{ID: "three"}, "uid-2" })
+	c.importWith(func(i *members.Import) { i.CutOver, i.Object = &members.CutOver{ID: "three"}, "uid-2" })
 	c.comes(members.ImportCutOver, time.Minute)
 	if got := c.superuserIn("shop", "select string_agg(id::text, ' ' order by id) from public.ledger"); got != "1 2" {
 		t.Errorf("the rows are %q", got)
@@ -310,7 +310,7 @@ func TestImportSeesWriters(t *testing.T) {
 	c.comes(members.ImportFollowing, time.Minute)
 	held := c.hold(t, "public.ledger")
 	f.run("legacy_shop", "insert into public.ledger values (1)")
-	c.importFrom(&pgmember.CutOver{ID: "go", StopWrites: true})
+	c.importFrom(&members.CutOver{ID: "go", StopWrites: true})
 	c.eventually("the source is read-only", time.Minute, func() bool { return f.readOnly() == "on" })
 	time.Sleep(3 * time.Second)
 	f.run("legacy_shop", "begin read write", "insert into public.ledger values (2)", "commit")
@@ -356,7 +356,7 @@ func TestImportHasEnded(t *testing.T) {
 	f.start("wal_level=logical")
 	f.run("postgres", "create role mover login superuser password $$of'a:test\\$$", "create database legacy_shop")
 	f.run("legacy_shop", "create table public.ledger (id bigint primary key)")
-	c.importWith(func(i *pgmember.Import) { i.Ended = true })
+	c.importWith(func(i *members.Import) { i.Ended = true })
 	c.makes(t, "a")
 	c.comes(members.ImportCutOver, time.Minute)
 	if got := c.superuserIn("shop", "select (select count(*) from pg_class where relname = 'ledger') + (select count(*) from pg_subscription)"); got != "0" {
@@ -386,8 +386,8 @@ func TestImportIsLeft(t *testing.T) {
 	f.run("postgres", "create role mover login superuser password $$of'a:test\\$$", "create database legacy_shop", "create database extra")
 	f.run("legacy_shop", "create table public.ledger (id bigint primary key)")
 	f.run("extra", "create table public.long (id int primary key, t text)", "insert into public.long select g, md5(g::text) from generate_series(1, 10000) g")
-	c.importWith(func(i *pgmember.Import) {
-		i.Databases = append(i.Databases, pgmember.ImportDatabase{Name: "extra", Source: "extra"})
+	c.importWith(func(i *members.Import) {
+		i.Databases = append(i.Databases, members.ImportDatabase{Name: "extra", Source: "extra"})
 	})
 	c.makes(t, "a")
 	c.superuserIn("postgres", `create database extra owner "shop-owner"`)
@@ -397,7 +397,7 @@ func TestImportIsLeft(t *testing.T) {
 	if got := f.slots("extra"); got != "2 1" {
 		t.Fatalf("the source has %s slots", got)
 	}
-	c.importWith(func(*pgmember.Import) {})
+	c.importWith(func(*members.Import) {})
 	c.eventually("the source of a database that is no longer listed is left", time.Minute, func() bool {
 		return f.slots("extra") == "0 0" && c.superuserIn("postgres", "select count(*) from pg_subscription") == "1"
 	})
@@ -406,8 +406,8 @@ func TestImportIsLeft(t *testing.T) {
 	// One that was renamed holds nothing else up, and what it has is told.
 	f.run("postgres", "create database third")
 	f.run("third", "create table public.longer (id int primary key)")
-	c.importWith(func(i *pgmember.Import) {
-		i.Databases = append(i.Databases, pgmember.ImportDatabase{Name: "third", Source: "third"})
+	c.importWith(func(i *members.Import) {
+		i.Databases = append(i.Databases, members.ImportDatabase{Name: "third", Source: "third"})
 	})
 	c.superuserIn("postgres", `create database third owner "shop-owner"`)
 	c.eventually("the third database is followed", time.Minute, func() bool {
@@ -424,7 +424,7 @@ func TestImportIsLeft(t *testing.T) {
 		_, err = conn.Exec(t.Context(), "alter database third rename to other")
 		return err == nil
 	})
-	c.importWith(func(*pgmember.Import) {})
+	c.importWith(func(*members.Import) {})
 	c.eventually("what it has is told, and the other one is followed", time.Minute, func() bool {
 		r := c.imports()
 		return r.State == members.ImportFollowing && strings.Contains(r.Message, `left at the source`) && strings.Contains(r.Message, `"other"`)

@@ -187,16 +187,16 @@ func (f *foreign) write() *writer {
 }
 
 // importFrom is the member's file of an import.
-func (c *cluster) importFrom(cut *pgmember.CutOver, skip ...string) {
+func (c *cluster) importFrom(cut *members.CutOver, skip ...string) {
 	c.t.Helper()
-	c.importWith(func(i *pgmember.Import) { i.CutOver, i.Skip = cut, skip })
+	c.importWith(func(i *members.Import) { i.CutOver, i.Skip = cut, skip })
 }
 
 // importWith is the same with a change.
-func (c *cluster) importWith(change func(*pgmember.Import)) {
+func (c *cluster) importWith(change func(*members.Import)) {
 	c.t.Helper()
-	i := &pgmember.Import{
-		Host: "legacy.example", Port: 5432, TLS: "verify-full", Databases: []pgmember.ImportDatabase{{Name: "shop", Source: "legacy_shop"}}, Object: "uid-1",
+	i := &members.Import{
+		Host: "legacy.example", Port: 5432, TLS: "verify-full", Databases: []members.ImportDatabase{{Name: "shop", Source: "legacy_shop"}}, Object: "uid-1",
 	}
 	change(i)
 	raw, err := json.Marshal(pgmember.Config{Databases: []string{"shop"}, Extensions: []string{}, Import: i})
@@ -324,7 +324,7 @@ func TestImport(t *testing.T) {
 	t.Logf("following again after %s", c.comes(members.ImportFollowing, time.Minute))
 	w.goesOn(10 * time.Second)
 
-	c.importFrom(&pgmember.CutOver{ID: "go"}, pgmember.SkipLargeObjects, pgmember.SkipUnloggedTables)
+	c.importFrom(&members.CutOver{ID: "go"}, pgmember.SkipLargeObjects, pgmember.SkipUnloggedTables)
 	c.eventually("the writer is in the way", time.Minute, func() bool {
 		m := c.imports().Message
 		return strings.Contains(m, "still takes writes") || strings.Contains(m, "open at the source")
@@ -497,7 +497,7 @@ func TestImportStopsWrites(t *testing.T) {
 	f.run("legacy_shop", "create table public.bulk (id bigint primary key, content text not null)", fmt.Sprintf(
 		"insert into public.bulk select g, repeat(md5(g::text), 30) from generate_series(1, %d) g", size<<10))
 	w := f.write()
-	c.importFrom(&pgmember.CutOver{ID: "copied", StopWrites: true})
+	c.importFrom(&members.CutOver{ID: "copied", StopWrites: true})
 	c.makes(t, "a")
 	t.Logf("following after %s, with %d MiB and %d rows meanwhile", c.comes(members.ImportFollowing, 2*time.Minute+time.Duration(size)*time.Second), size, w.count())
 	time.Sleep(12 * time.Second)
@@ -513,7 +513,7 @@ func TestImportStopsWrites(t *testing.T) {
 	c.comes(members.ImportFollowing, time.Minute)
 
 	f.run("legacy_shop", "begin", "insert into public.ledger values (-1)", "prepare transaction 'stuck'")
-	c.importFrom(&pgmember.CutOver{ID: "first", StopWrites: true})
+	c.importFrom(&members.CutOver{ID: "first", StopWrites: true})
 	c.eventually("it waits for the prepared transaction", time.Minute, func() bool { return strings.Contains(c.imports().Message, "prepared transaction") })
 	c.importFrom(nil)
 	c.eventually("the source is writable again", time.Minute, func() bool {
@@ -527,7 +527,7 @@ func TestImportStopsWrites(t *testing.T) {
 	f.run("legacy_shop", "rollback prepared 'stuck'")
 	w.goesOn(20 * time.Second)
 	c.comes(members.ImportFollowing, time.Minute)
-	c.importFrom(&pgmember.CutOver{ID: "second", StopWrites: true})
+	c.importFrom(&members.CutOver{ID: "second", StopWrites: true})
 	c.comes(members.ImportCutOver, time.Minute)
 	ended := time.Now()
 	w.mu.Lock()

@@ -65,6 +65,7 @@ func (mySQL) Traits() engine.Traits {
 		Access:       mysqlmember.AccountAccess,
 		AccessEngine: string(v1alpha1.EngineMySQL),
 		Verifier:     credentialsv1alpha1.FormatCachingSHA2,
+		Imports:      &imports,
 	}
 }
 

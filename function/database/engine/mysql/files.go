@@ -85,7 +85,7 @@ func (mySQL) Files(s engine.Server, m engine.Member) map[string]string {
 		mysqlmember.FileServer: server(s),
 		mysqlmember.FileConfig: encoding.JSON(mysqlmember.Config{
 			Generation: m.Generation, Domain: m.Domain, Volumes: m.Volumes, Reinitialize: m.Reinitialize, Fence: m.Fence, Backup: backupFile(m.Backup),
-			From: sourceFile(m.From), Begun: m.Begun, Replicators: m.Replicators,
+			From: sourceFile(m.From), Begun: m.Begun, Replicators: m.Replicators, Import: m.Import.File(imports.TLS),
 		}),
 	}
 }

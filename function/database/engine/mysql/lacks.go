@@ -28,7 +28,7 @@ var lacking = map[engine.Feature]string{
 	engine.FeatureHugePages: "MySQL takes ordinary memory without an error when it gets no huge pages, and a member would be killed for it later; Capstan does not size " +
 		"its buffer pool for them yet: remove it, and raise spec.resources.memory",
 	engine.FeatureQueries: "members of MySQL run no queries of yours yet: remove it, and run an exporter for them beside your application, as a ReadOnly consumer",
-	engine.FeatureImport:  "members of MySQL import nothing yet: remove it, make the Database empty, and load a dump into it as a consumer",
+	engine.FeatureDump:    "members of MySQL restore no dumps yet: remove it, make the Database empty, and load the dump into it as a consumer",
 }
 
 // Lacks is about the first form of this engine: what is not in it comes later.

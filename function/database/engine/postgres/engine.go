@@ -47,8 +47,7 @@ func (postgreSQL) Traits() engine.Traits {
 		BackupPort:       "pgbackrest",
 		Backups:          backups,
 		CoordinationPort: "patroni",
-		FirstImport:      "16", // earlier ones apply changes as the superuser
-		ImportLogins:     []string{pgmember.RoleImport, pgmember.RoleRestore},
+		Imports:          &imports,
 		Unmanaged:        pgmember.ReasonRolesOrExtensionsFailed,
 		User:             999,
 		Group:            999,

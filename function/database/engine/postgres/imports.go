@@ -3,16 +3,22 @@
 package postgres
 
 import (
-	"slices"
-
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
-// sslModes of libpq.
-var sslModes = map[v1alpha1.ImportTLS]string{
-	v1alpha1.ImportVerifyFull: "verify-full", v1alpha1.ImportVerifyCA: "verify-ca", v1alpha1.ImportRequire: "require", v1alpha1.ImportDisable: "disable",
+// imports of a running server, by logical replication.
+var imports = engine.Imports{
+	First:  "16", // earlier ones apply changes as the superuser
+	Logins: []string{pgmember.RoleImport, pgmember.RoleRestore},
+	// In the words of libpq.
+	TLS: map[v1alpha1.ImportTLS]string{
+		v1alpha1.ImportVerifyFull: "verify-full", v1alpha1.ImportVerifyCA: "verify-ca", v1alpha1.ImportRequire: "require", v1alpha1.ImportDisable: "disable",
+	},
+	Skips:   []v1alpha1.ImportSkip{v1alpha1.ImportSkipLargeObjects, v1alpha1.ImportSkipUnloggedTables},
+	Failing: "the disk of the source fills meanwhile",
+	Renames: true,
 }
 
 // dumpsFile is what the program in members has to know of dumps.
@@ -23,24 +29,6 @@ func dumpsFile(d *engine.Dumps) *pgmember.Dumps {
 	out := &pgmember.Dumps{Ended: d.Ended}
 	for _, f := range d.Databases {
 		out.Databases = append(out.Databases, pgmember.Dump{Name: f.Name, Path: f.Path, Format: string(f.Format)})
-	}
-	return out
-}
-
-// importFile is what the program in members has to know of an import.
-func importFile(i *engine.Import) *pgmember.Import {
-	if i == nil {
-		return nil
-	}
-	out := &pgmember.Import{Host: i.Host, Port: i.Port, TLS: sslModes[i.TLS], Object: i.Object, Ended: i.Ended}
-	for _, d := range i.Databases {
-		out.Databases = append(out.Databases, pgmember.ImportDatabase{Name: d.Name, Source: d.Source})
-	}
-	for _, s := range slices.Sorted(slices.Values(i.Skip)) {
-		out.Skip = append(out.Skip, string(s))
-	}
-	if c := i.CutOver; c != nil {
-		out.CutOver = &pgmember.CutOver{ID: c.ID, StopWrites: c.StopWrites}
 	}
 	return out
 }

@@ -15,7 +15,7 @@ func memberFile(m engine.Member) string {
 	c := pgmember.Config{
 		Databases: m.Databases, Extensions: m.Extensions, Volumes: m.Volumes, Pooled: m.Pooled,
 		From: sourceFile(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade), Replicators: m.Replicators, Queries: m.Queries,
-		Reinitialize: m.Reinitialize, Fence: m.Fence, Import: importFile(m.Import), Dumps: dumpsFile(m.Dumps), TakeOver: (*pgmember.TakeOver)(m.TakeOver),
+		Reinitialize: m.Reinitialize, Fence: m.Fence, Import: m.Import.File(imports.TLS), Dumps: dumpsFile(m.Dumps), TakeOver: (*pgmember.TakeOver)(m.TakeOver),
 	}
 	switch {
 	case c.From != nil && c.From.Snapshot != nil:

@@ -11,6 +11,7 @@
 //	Meter            measures the volume; the Keeper asks it whether that is full
 //	Keeper           looks at the server and its group, and acts on it; all others read what it saw by Seen
 //	backups.Keeper   archives binary logs; nothing waits for it
+//	importing.Keeper fills the Database from a running server; nothing waits for it
 //	report.Reporter  takes reports from all, under a lock
 package agent
 
@@ -36,6 +37,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/standstill"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/backups"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/importing"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/lines"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
@@ -169,6 +171,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(request, (&Switcher{pod: c.Pod, store: store, server: server, seen: keeper.Seen, log: log}).once),
 		loop.Every(nil, watcher.once),
 		loop.Every(back, archive.Once),
+		loop.Every(nil, importing.NewKeeper(server, func() bool { return keeper.Seen().Role == members.RoleLeader }, reporter, log).Once),
 		loop.Every(nil, copier.once),
 		loop.Every(nil, still.Once),
 		loop.Every(nil, (&Refresher{copies: copies, child: supervisor.Child, server: server, manage: manage, log: log}).once),

@@ -81,7 +81,8 @@ func Leave(ctx context.Context, s *mysql.Server, stopping []string) (string, err
 func Elect(ctx context.Context, s *mysql.Server, server string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*electLimit)
 	defer cancel()
-	if err := s.Elect(ctx, server, electLimit); err != nil {
+	// The group elects no member while a channel follows another server. The next leader continues with that.
+	if err := errors.Join(s.StopImport(ctx), s.Elect(ctx, server, electLimit)); err != nil {
 		return err
 	}
 	for {

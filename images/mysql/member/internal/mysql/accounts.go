@@ -20,8 +20,8 @@ import (
 // Data that comes from a backup has them, as they were then, and they are made as they have to be today.
 func (s *Server) FirstAccounts(ctx context.Context) error {
 	own, members := mysqlmember.AccountMember+"@localhost", mysqlmember.AccountReplication+"@'%'"
-	program := own + " IDENTIFIED WITH auth_socket AS " + text(mysqlmember.UserServer) + " ACCOUNT UNLOCK"
-	replication := members + " IDENTIFIED BY '' REQUIRE SUBJECT " + text("/CN="+mysqlmember.MemberCommonName) + " ACCOUNT UNLOCK"
+	program := own + " IDENTIFIED WITH auth_socket AS " + Text(mysqlmember.UserServer) + " ACCOUNT UNLOCK"
+	replication := members + " IDENTIFIED BY '' REQUIRE SUBJECT " + Text("/CN="+mysqlmember.MemberCommonName) + " ACCOUNT UNLOCK"
 	return s.Do(ctx, "make the first accounts", "SET SESSION sql_log_bin = OFF",
 		"CREATE USER IF NOT EXISTS "+program, "ALTER USER "+program,
 		"GRANT ALL ON *.* TO "+own+" WITH GRANT OPTION",
@@ -40,7 +40,7 @@ func (s *Server) Accounts(ctx context.Context, verifier string) error {
 		return errors.New("the Secret with the platform's password has no verifier for caching_sha2_password")
 	}
 	access, exporter := mysqlmember.AccountAccess+"@'%'", mysqlmember.AccountExporter+"@localhost"
-	return s.in(ctx, "make the accounts of the platform", func(c *sql.Conn) error {
+	return s.Session(ctx, "make the accounts of the platform", func(c *sql.Conn) error {
 		var has string
 		there, err := ask(ctx, c, &has, "SELECT authentication_string FROM mysql.user WHERE user = ? AND host = '%' AND plugin = 'caching_sha2_password' "+
 			"AND ssl_type = 'ANY' AND account_locked = 'N'", mysqlmember.AccountAccess)
@@ -67,7 +67,7 @@ func (s *Server) Accounts(ctx context.Context, verifier string) error {
 			return err
 		}
 		if !there {
-			statements = append(statements, "CREATE USER "+exporter+" IDENTIFIED WITH auth_socket AS "+text(mysqlmember.UserExporter)+" WITH MAX_USER_CONNECTIONS 3")
+			statements = append(statements, "CREATE USER "+exporter+" IDENTIFIED WITH auth_socket AS "+Text(mysqlmember.UserExporter)+" WITH MAX_USER_CONNECTIONS 3")
 		}
 		missing, err = grants(ctx, c, mysqlmember.AccountExporter, "localhost", mysqlmember.ExporterRights())
 		if err != nil {
@@ -95,7 +95,7 @@ func (s *Server) backupAccount(ctx context.Context, c *sql.Conn) ([]string, erro
 	}
 	var statements []string
 	if !there || has != subject {
-		with := account + " IDENTIFIED BY '' REQUIRE SUBJECT " + text(subject) + " PASSWORD EXPIRE NEVER ACCOUNT UNLOCK"
+		with := account + " IDENTIFIED BY '' REQUIRE SUBJECT " + Text(subject) + " PASSWORD EXPIRE NEVER ACCOUNT UNLOCK"
 		statements = append(statements, "CREATE USER IF NOT EXISTS "+with, "ALTER USER "+with)
 	}
 	rights := []string{"GRANT BACKUP_ADMIN, SERVICE_CONNECTION_ADMIN, SYSTEM_USER ON *.* TO " + account}
@@ -114,7 +114,7 @@ func grants(ctx context.Context, c *sql.Conn, user, host string, statements []st
 	}
 	var has []string
 	if there > 0 {
-		rows, err := c.QueryContext(ctx, fmt.Sprintf("SHOW GRANTS FOR %s@%s", text(user), text(host)))
+		rows, err := c.QueryContext(ctx, fmt.Sprintf("SHOW GRANTS FOR %s@%s", Text(user), Text(host)))
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func words(statement string) []string {
 
 // HasZones reports whether the tables of time zones are filled.
 func (s *Server) HasZones(ctx context.Context) (there bool, err error) {
-	err = s.in(ctx, "look at time zones", func(c *sql.Conn) error {
+	err = s.Session(ctx, "look at time zones", func(c *sql.Conn) error {
 		var n int
 		_, err := ask(ctx, c, &n, "SELECT COUNT(*) FROM (SELECT 1 FROM mysql.time_zone_name LIMIT 1) one")
 		there = n > 0

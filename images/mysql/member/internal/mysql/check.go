@@ -23,7 +23,7 @@ func (t Table) String() string { return t.Database + "." + t.Name }
 
 // Tables of users, in all databases.
 func (s *Server) Tables(ctx context.Context) (out []Table, err error) {
-	err = s.in(ctx, "list tables", func(c *sql.Conn) error {
+	err = s.Session(ctx, "list tables", func(c *sql.Conn) error {
 		rows, err := c.QueryContext(ctx, `SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'
 			AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY 1, 2`)
 		if err != nil {
@@ -44,8 +44,8 @@ func (s *Server) Tables(ctx context.Context) (out []Table, err error) {
 
 // Check a table with its indexes. It returns what is wrong with it; "" when nothing is.
 func (s *Server) Check(ctx context.Context, t Table) (wrong string, err error) {
-	err = s.in(ctx, "check the table "+t.String(), func(c *sql.Conn) error {
-		rows, err := c.QueryContext(ctx, "CHECK TABLE "+name(t.Database)+"."+name(t.Name))
+	err = s.Session(ctx, "check the table "+t.String(), func(c *sql.Conn) error {
+		rows, err := c.QueryContext(ctx, "CHECK TABLE "+Name(t.Database)+"."+Name(t.Name))
 		if err != nil {
 			return err
 		}
@@ -65,8 +65,8 @@ func (s *Server) Check(ctx context.Context, t Table) (wrong string, err error) {
 	return wrong, err
 }
 
-// name quotes an identifier.
-func name(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
+// Name quotes an identifier.
+func Name(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 
 // accountVerifier is the login that assertions run as. It is made in a copy only.
 const accountVerifier = "capstan_verifier"
@@ -76,7 +76,7 @@ const accountVerifier = "capstan_verifier"
 func (s *Server) Verifier(ctx context.Context) error {
 	account := accountVerifier + "@localhost"
 	return s.Do(ctx, "make the login of assertions", "SET GLOBAL super_read_only = OFF", "DROP USER IF EXISTS "+account,
-		"CREATE USER "+account+" IDENTIFIED WITH auth_socket AS "+text(mysqlmember.UserServer),
+		"CREATE USER "+account+" IDENTIFIED WITH auth_socket AS "+Text(mysqlmember.UserServer),
 		"GRANT SELECT, SHOW VIEW ON *.* TO "+account, "REVOKE SELECT, SHOW VIEW ON mysql.* FROM "+account,
 		"SET GLOBAL super_read_only = ON")
 }

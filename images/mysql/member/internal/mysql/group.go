@@ -16,7 +16,7 @@ import (
 // Look at the server and its group.
 func (s *Server) Look(ctx context.Context) (decision.Look, error) {
 	var l decision.Look
-	err := s.in(ctx, "look at the server", func(c *sql.Conn) error {
+	err := s.Session(ctx, "look at the server", func(c *sql.Conn) error {
 		var received sql.NullString
 		row := c.QueryRowContext(ctx, `SELECT @@server_uuid, @@version, @@super_read_only, @@offline_mode, @@group_replication_group_name, @@gtid_executed, (SELECT RECEIVED_TRANSACTION_SET
 			FROM performance_schema.replication_connection_status WHERE CHANNEL_NAME = 'group_replication_applier')`)
@@ -49,7 +49,7 @@ func (s *Server) Look(ctx context.Context) (decision.Look, error) {
 //
 // It reads a table of InnoDB, because a read without one does not wait.
 func (s *Server) Prove(ctx context.Context) error {
-	return s.in(ctx, "prove that the group has a majority", func(c *sql.Conn) error {
+	return s.Session(ctx, "prove that the group has a majority", func(c *sql.Conn) error {
 		var n int
 		// The server itself ends a read whose program does not wait any more: otherwise each try would leave a session behind.
 		if _, err := c.ExecContext(ctx, "SET SESSION group_replication_consistency = 'BEFORE', SESSION wait_timeout = 2"); err != nil {
@@ -77,8 +77,8 @@ const startGroup = "START GROUP_REPLICATION USER = '" + mysqlmember.AccountRepli
 
 // Begin a group with this member alone. It must never do so by itself at a later start.
 func (s *Server) Begin(ctx context.Context, group string) error {
-	return s.in(ctx, "begin a group", func(c *sql.Conn) error {
-		if _, err := c.ExecContext(ctx, "SET GLOBAL group_replication_group_name = "+text(group)); err != nil {
+	return s.Session(ctx, "begin a group", func(c *sql.Conn) error {
+		if _, err := c.ExecContext(ctx, "SET GLOBAL group_replication_group_name = "+Text(group)); err != nil {
 			return err
 		}
 		if _, err := c.ExecContext(ctx, "SET GLOBAL group_replication_bootstrap_group = ON"); err != nil {
@@ -123,8 +123,8 @@ func (s *Server) Join(ctx context.Context, e Entry) error {
 	}
 	// It may have been left on by a beginning that failed, and would make a second group here.
 	return s.Do(ctx, "join the group", "SET GLOBAL group_replication_bootstrap_group = OFF",
-		"SET GLOBAL group_replication_group_name = "+text(e.Group), "SET GLOBAL group_replication_local_address = "+text(e.Address),
-		"SET GLOBAL group_replication_group_seeds = "+text(strings.Join(e.Seeds, ",")),
+		"SET GLOBAL group_replication_group_name = "+Text(e.Group), "SET GLOBAL group_replication_local_address = "+Text(e.Address),
+		"SET GLOBAL group_replication_group_seeds = "+Text(strings.Join(e.Seeds, ",")),
 		"SET GLOBAL group_replication_clone_threshold = "+threshold, startGroup)
 }
 
@@ -144,7 +144,7 @@ func (s *Server) Shut(ctx context.Context, shut bool) error {
 
 // Elect a member by the id of its data. The group waits for transactions under way.
 func (s *Server) Elect(ctx context.Context, server string, within time.Duration) error {
-	return s.Do(ctx, "let another member lead", fmt.Sprintf("SELECT group_replication_set_as_primary(%s, %d)", text(server), int(within.Seconds())))
+	return s.Do(ctx, "let another member lead", fmt.Sprintf("SELECT group_replication_set_as_primary(%s, %d)", Text(server), int(within.Seconds())))
 }
 
 // TakeNoWrites any more. It returns when all commits that were under way have ended.

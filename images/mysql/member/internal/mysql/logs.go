@@ -37,7 +37,7 @@ type LogFile struct {
 // Logs there are.
 func (s *Server) Logs(ctx context.Context) (Logs, error) {
 	var l Logs
-	err := s.in(ctx, "look at the binary logs", func(c *sql.Conn) error {
+	err := s.Session(ctx, "look at the binary logs", func(c *sql.Conn) error {
 		var executed string
 		var received, group sql.NullString
 		var expire int64
@@ -90,14 +90,19 @@ func (s *Server) Rotate(ctx context.Context) error {
 
 // PurgeBefore removes the binary logs before one of them.
 func (s *Server) PurgeBefore(ctx context.Context, file string) error {
-	return s.Do(ctx, "remove binary logs", "PURGE BINARY LOGS TO "+text(file))
+	return s.Do(ctx, "remove binary logs", "PURGE BINARY LOGS TO "+Text(file))
 }
 
 // Mark the moment by an empty transaction of its own, with an id that none has. All members get it.
 func (s *Server) Mark(ctx context.Context, server string, number int64) error {
+	return s.Pass(ctx, fmt.Sprintf("%s:%d", server, number))
+}
+
+// Pass over a transaction: an empty one takes its id.
+func (s *Server) Pass(ctx context.Context, id string) error {
 	// The session must not continue with this id, even if the transaction fails.
-	return s.in(ctx, "mark the moment", func(c *sql.Conn) error {
-		_, err := c.ExecContext(ctx, fmt.Sprintf("SET SESSION gtid_next = %s; BEGIN; COMMIT", text(fmt.Sprintf("%s:%d", server, number))))
+	return s.Session(ctx, "commit an empty transaction", func(c *sql.Conn) error {
+		_, err := c.ExecContext(ctx, fmt.Sprintf("SET SESSION gtid_next = %s; BEGIN; COMMIT", Text(id)))
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if _, left := c.ExecContext(back, "ROLLBACK; SET SESSION gtid_next = 'AUTOMATIC'"); left != nil {

@@ -54,7 +54,7 @@ func literal(value string) string {
 	if numbers.MatchString(value) {
 		return value
 	}
-	return text(value)
+	return Text(value)
 }
 
 // ask for the only value of a query, and report whether there is one.

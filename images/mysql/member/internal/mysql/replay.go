@@ -15,11 +15,11 @@ import (
 func (s *Server) Replay(ctx context.Context, channel, first string, before gtid.Set) error {
 	until := ""
 	if !before.Empty() {
-		until = " UNTIL SQL_BEFORE_GTIDS = " + text(before.String())
+		until = " UNTIL SQL_BEFORE_GTIDS = " + Text(before.String())
 	}
 	return s.Do(ctx, "replay what was archived",
-		fmt.Sprintf("CHANGE REPLICATION SOURCE TO RELAY_LOG_FILE = %s, RELAY_LOG_POS = 4, SOURCE_HOST = 'none' FOR CHANNEL %s", text(first), text(channel)),
-		"START REPLICA SQL_THREAD"+until+" FOR CHANNEL "+text(channel))
+		fmt.Sprintf("CHANGE REPLICATION SOURCE TO RELAY_LOG_FILE = %s, RELAY_LOG_POS = 4, SOURCE_HOST = 'none' FOR CHANNEL %s", Text(first), Text(channel)),
+		"START REPLICA SQL_THREAD"+until+" FOR CHANNEL "+Text(channel))
 }
 
 // A Replayed state of a channel.
@@ -34,8 +34,8 @@ type Replayed struct {
 
 // Replayed is how far a channel is.
 func (s *Server) Replayed(ctx context.Context, channel string) (r Replayed, err error) {
-	err = s.in(ctx, "find out what was replayed", func(c *sql.Conn) error {
-		row, err := oneRow(ctx, c, "SHOW REPLICA STATUS FOR CHANNEL "+text(channel))
+	err = s.Session(ctx, "find out what was replayed", func(c *sql.Conn) error {
+		row, err := OneRow(ctx, c, "SHOW REPLICA STATUS FOR CHANNEL "+Text(channel))
 		if err != nil {
 			return err
 		}
@@ -46,8 +46,8 @@ func (s *Server) Replayed(ctx context.Context, channel string) (r Replayed, err 
 	return r, err
 }
 
-// oneRow of a statement whose columns depend on the version of the server, by their names.
-func oneRow(ctx context.Context, c *sql.Conn, query string) (map[string]string, error) {
+// OneRow of a statement whose columns depend on the version of the server, by their names.
+func OneRow(ctx context.Context, c *sql.Conn, query string) (map[string]string, error) {
 	rows, err := c.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func oneRow(ctx context.Context, c *sql.Conn, query string) (map[string]string, 
 
 // EndReplay of a channel, and remove it with its relay logs.
 func (s *Server) EndReplay(ctx context.Context, channel string) error {
-	return s.Do(ctx, "end the replay", "STOP REPLICA FOR CHANNEL "+text(channel), "RESET REPLICA ALL FOR CHANNEL "+text(channel))
+	return s.Do(ctx, "end the replay", "STOP REPLICA FOR CHANNEL "+Text(channel), "RESET REPLICA ALL FOR CHANNEL "+Text(channel))
 }
 
 // Renew data that was restored: it follows no member any more, and has the accounts of the platform as they have to be today.

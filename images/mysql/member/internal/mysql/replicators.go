@@ -18,7 +18,7 @@ const replicate = "REPLICATION SLAVE, REPLICATION CLIENT ON *.*"
 // Replicators gives logins of the platform the rights to read binary logs, and takes them from all its others. A login that is not there
 // yet gets them when it is.
 func (s *Server) Replicators(ctx context.Context, wanted []string) error {
-	return s.in(ctx, "change which logins read binary logs", func(c *sql.Conn) error {
+	return s.Session(ctx, "change which logins read binary logs", func(c *sql.Conn) error {
 		var statements []string
 		err := each(ctx, c, "SELECT User, Repl_slave_priv = 'Y' AND Repl_client_priv = 'Y', Repl_slave_priv = 'Y' OR Repl_client_priv = 'Y' "+
 			"FROM mysql.user WHERE Host = '%' AND "+mysqlmember.MarkedLogin+" ORDER BY User", func(rows *sql.Rows) error {
@@ -29,9 +29,9 @@ func (s *Server) Replicators(ctx context.Context, wanted []string) error {
 			}
 			switch reads := slices.Contains(wanted, login); {
 			case reads && !whole:
-				statements = append(statements, "GRANT "+replicate+" TO "+text(login)+"@'%'")
+				statements = append(statements, "GRANT "+replicate+" TO "+Text(login)+"@'%'")
 			case !reads && part:
-				statements = append(statements, "REVOKE "+replicate+" FROM "+text(login)+"@'%'")
+				statements = append(statements, "REVOKE "+replicate+" FROM "+Text(login)+"@'%'")
 			}
 			return nil
 		})
@@ -41,7 +41,7 @@ func (s *Server) Replicators(ctx context.Context, wanted []string) error {
 
 // EndReplicators ends what logins of the platform read on this member without the right. The server looks at it at the begin only.
 func (s *Server) EndReplicators(ctx context.Context) error {
-	return s.in(ctx, "end that logins read binary logs", func(c *sql.Conn) error {
+	return s.Session(ctx, "end that logins read binary logs", func(c *sql.Conn) error {
 		var statements []string
 		err := each(ctx, c, "SELECT p.ID FROM performance_schema.processlist p JOIN mysql.user u ON u.User = p.USER AND u.Host = '%' "+
 			"WHERE p.COMMAND LIKE 'Binlog Dump%' AND u.Repl_slave_priv = 'N' AND "+strings.ReplaceAll(mysqlmember.MarkedLogin, "User_attributes", "u.User_attributes"),

@@ -78,7 +78,7 @@ func (s *Server) Close() { _ = s.db.Close() }
 
 // Do statements one after the other, in one session. What it is for is in the error.
 func (s *Server) Do(ctx context.Context, what string, statements ...string) error {
-	return s.in(ctx, what, func(c *sql.Conn) error {
+	return s.Session(ctx, what, func(c *sql.Conn) error {
 		for _, one := range statements {
 			if _, err := c.ExecContext(ctx, one); err != nil {
 				return err
@@ -88,8 +88,8 @@ func (s *Server) Do(ctx context.Context, what string, statements ...string) erro
 	})
 }
 
-// in one session do something. What it is for is in the error.
-func (s *Server) in(ctx context.Context, what string, do func(*sql.Conn) error) error {
+// Session in which to do something. What it is for is in the error.
+func (s *Server) Session(ctx context.Context, what string, do func(*sql.Conn) error) error {
 	c, err := s.db.Conn(ctx)
 	if err == nil {
 		err = do(c)
@@ -125,7 +125,7 @@ func Code(err error) uint16 {
 	return 0
 }
 
-// text quotes a constant. Our sessions have no sql_mode, so backslashes escape.
-func text(s string) string {
+// Text quotes a constant. Our sessions have no sql_mode, so backslashes escape.
+func Text(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
 }

@@ -156,7 +156,7 @@ func (c *Command) loops(k kube.Client, marks *lines.Marks, log *slog.Logger) (*S
 		loop.Every(nil, standstill.New(c.Name, &standstill.Decision{
 			Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Strict: store.Strict, Runs: func() bool { return supervisor.Child() != nil },
 		}, supervisor.StopByHand, reporter, log).Once),
-		loop.Every(nil, (&importing.Keeper{Names: c.Names, Leads: leads, Reporter: reporter, Log: log}).Once),
+		loop.Every(nil, importing.NewKeeper(c.Names, leads, reporter, log).Once),
 		loop.Every(nil, (&importing.DumpKeeper{Names: c.Names, Leads: leads, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&following.Keeper{Pod: c.Pod, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, lock.Watch),

@@ -4,24 +4,20 @@ package importing
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/importing"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
 
@@ -31,15 +27,6 @@ const passwords = pgmember.FolderPrivate + "/import-pgpass"
 
 // application names the sessions of an import on both sides.
 const application = "capstan-import"
-
-// Keys of the Secret of the source.
-const (
-	keyHost     = "host"
-	keyPort     = "port" // may be absent
-	keyUsername = "username"
-	keyPassword = "password"
-	keyCA       = "ca.crt"
-)
 
 // answerLimit is how long one visit to a database of the source may take. A server that is silent must not hold the import up for good.
 const answerLimit = time.Minute
@@ -61,35 +48,19 @@ type source struct {
 
 // openSource reads the Secret that is mounted, and writes the file with the password. The Secret says which host it is for: who may make a
 // Database, and may not read the Secret, cannot send it elsewhere.
-func openSource(i pgmember.Import, folder, passwords string) (source, error) {
-	var values [3]string
-	for n, key := range []string{keyHost, keyUsername, keyPassword} {
-		var err error
-		if values[n], err = value(folder, key); err != nil {
-			return source{}, err
-		}
+func openSource(i members.Import, folder, passwords string) (source, error) {
+	secret, err := importing.ReadSecret(i, folder)
+	if err != nil {
+		return source{}, err
 	}
-	if values[0] != i.Host {
-		return source{}, fmt.Errorf("the key %q of the Secret of the source is not %q, which is spec.from.server.host: a password goes only to the host that its Secret names: "+
-			"correct the Secret, or make another Database", keyHost, i.Host)
-	}
-	if port, err := value(folder, keyPort); err == nil && port != strconv.Itoa(int(i.Port)) {
-		return source{}, fmt.Errorf("the key %q of the Secret of the source is not %d, which is spec.from.server.port: a password goes only to the port that its Secret names: "+
-			"correct the Secret, or make another Database", keyPort, i.Port)
-	}
-	s := source{host: i.Host, port: i.Port, mode: i.TLS, user: values[1], password: values[2], passwords: passwords, limit: answerLimit}
-	switch _, err := os.Stat(filepath.Join(folder, keyCA)); {
-	case err == nil && i.TLS == "disable":
-		return source{}, fmt.Errorf("the Secret of the source has the key %q, and spec.from.server.tls is Disable: the Secret asks for a check of the server: "+
-			"remove the key, or make another Database with spec.from.server.tls VerifyFull", keyCA)
-	case err == nil:
-		s.ca = filepath.Join(folder, keyCA)
-	case !errors.Is(err, fs.ErrNotExist):
-		return source{}, fmt.Errorf("cannot look for %s in the Secret of the source: %w", keyCA, err)
-	case i.TLS == "verify-full":
+	s := source{host: i.Host, port: i.Port, mode: i.TLS, user: secret.User, password: secret.Password, ca: secret.CA, passwords: passwords, limit: answerLimit}
+	switch {
+	case s.ca != "" && i.TLS == "disable":
+		return source{}, importing.ErrAuthority
+	case s.ca == "" && i.TLS == "verify-full":
 		s.ca = "system"
-	case i.TLS == "verify-ca":
-		return source{}, fmt.Errorf("the Secret of the source has no key %q: add the authority that signed the certificate of the source", keyCA)
+	case s.ca == "" && i.TLS == "verify-ca":
+		return source{}, importing.ErrNoAuthority
 	}
 	if err := writePassword(passwords, s.password); err != nil {
 		return source{}, fmt.Errorf("cannot keep the password of the source: %w", err)
@@ -105,19 +76,6 @@ func writePassword(path, password string) error {
 
 // forgetPassword of a source that is not connected to any more. Nothing is wrong when there is none.
 func forgetPassword(path string) { _ = os.Remove(path) }
-
-// value of the mounted Secret.
-func value(folder, key string) (string, error) {
-	raw, err := os.ReadFile(filepath.Join(folder, key))
-	if err != nil {
-		return "", fmt.Errorf("the Secret of the source has no key %q: create the Secret that spec.from.server.credentialsSecretRef names, with the keys host, username and password", key)
-	}
-	text := strings.TrimRight(string(raw), "\r\n")
-	if text == "" || strings.ContainsAny(text, "\x00\n") {
-		return "", fmt.Errorf("the key %q of the Secret of the source is empty, or has more than one line", key)
-	}
-	return text, nil
-}
 
 // conninfo of a database of the source, as both libpq and pgx read it.
 func (s source) conninfo(database string) string {
@@ -174,8 +132,7 @@ func (s source) visit(ctx context.Context, database string, do func(context.Cont
 	}
 	defer managed.Close(ctx, conn)
 	err = do(ctx, conn)
-	var waits *waits
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.As(err, &waits) {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !importing.IsWait(err) {
 		return fmt.Errorf("the source has not answered within %s (database %q): look at that server and at the network", s.limit, database)
 	}
 	return err
@@ -200,7 +157,7 @@ func (s source) replicates(ctx context.Context, database string) error {
 	for results.NextResult() {
 		for reader := results.ResultReader(); reader.NextRow(); {
 			if values := reader.Values(); len(values) == 1 {
-				role = shortened(string(values[0]), maxQuoted)
+				role = importing.Shortened(string(values[0]), importing.MaxQuoted)
 			}
 		}
 	}
@@ -214,39 +171,24 @@ func (s source) replicates(ctx context.Context, database string) error {
 	return nil
 }
 
-// maxQuoted is how much text of the source a message repeats, in bytes.
-const maxQuoted = 200
-
 // said is what a server of PostgreSQL said, or in few words why there was none. It has no addresses and no answers of other servers: who names a
 // host must not learn from it what the network has.
 func said(err error) error {
 	var server *pgconn.PgError
-	var name *net.DNSError
-	var certificate *tls.CertificateVerificationError
-	var hostname x509.HostnameError
-	var timeout net.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &server):
-		return errors.New(strings.ToValidUTF8(server.Message[:min(len(server.Message), maxQuoted)], ""))
+		return errors.New(strings.ToValidUTF8(server.Message[:min(len(server.Message), importing.MaxQuoted)], ""))
 	case errors.Is(err, errNotSCRAM):
 		return errNotSCRAM
 	case errors.Is(err, errIterations):
 		return errIterations
 	case errors.Is(err, errAnswer):
 		return errAnswer
-	case errors.As(err, &name):
-		return errors.New("the name of its host is not known: look at spec.from.server.host")
-	case errors.As(err, &hostname), errors.As(err, &certificate):
-		return errors.New("its certificate does not fit: look at ca.crt in the Secret, and at spec.from.server.tls")
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.New("nothing listens at its host and port, or a firewall refuses")
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return errors.New("it has not answered in time: look at that server, and at the network between")
 	case errors.Is(err, context.Canceled), errors.Is(err, pgx.ErrNoRows):
 		return err
 	default:
-		return errors.New("the connection has failed: look at that server, at its log, and at spec.from.server.tls")
+		return importing.Unreached(err)
 	}
 }

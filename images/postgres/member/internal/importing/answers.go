@@ -5,7 +5,6 @@ package importing
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -16,8 +15,6 @@ const (
 	maxBody = 1 << 20
 	// maxRows and maxAnswer are of one query, the second in bytes.
 	maxRows, maxAnswer = 200_000, 64 << 20
-	// maxMessage and maxFinding are of what is reported, in bytes.
-	maxMessage, maxFinding = 2000, 1000
 )
 
 // errAnswer is why an answer is not taken.
@@ -51,13 +48,4 @@ func collect[T any](rows pgx.Rows, err error, to pgx.RowToFunc[T]) ([]T, error) 
 func list(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
 	rows, err := conn.Query(ctx, query, args...)
 	return collect(rows, err, pgx.RowTo[string])
-}
-
-// shortened text of at most some bytes.
-func shortened(s string, to int) string {
-	const more = "…"
-	if len(s) <= to {
-		return s
-	}
-	return strings.ToValidUTF8(s[:to-len(more)], "") + more
 }

@@ -6,11 +6,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/importing"
 	"github.com/capstan-dev/capstan/images/member/volume"
 )
 
@@ -96,9 +97,6 @@ func followedOf(all []table) []object {
 // firstPublishing is the first version that publishes tables with partitions by their root, and reports slots that are lost.
 const firstPublishing = 130000
 
-// maxNames is how many names a finding has.
-const maxNames = 5
-
 // findings are what stands in the way, each with its remedy.
 func (s *server) findings(skip []string) []string {
 	var fs []string
@@ -133,7 +131,7 @@ func (s *server) findings(skip []string) []string {
 	}
 	// Indexes and write-ahead log of the copy need room as well.
 	if bytes := s.Bytes + s.Bytes/5; bytes > s.Free {
-		add("the databases of the source have %s, and the volume of the leader has room for %s: raise spec.storage by %d GiB", size(s.Bytes), size(s.Free), (bytes-s.Free)>>30+1)
+		add("the databases of the source have %s, and the volume of the leader has room for %s: raise spec.storage by %d GiB", importing.Size(s.Bytes), importing.Size(s.Free), (bytes-s.Free)>>30+1)
 	}
 	for _, d := range s.MissingDatabases {
 		add("the source has no database %q: create it there, or make another Database with other spec.from.server.databases", d)
@@ -155,10 +153,10 @@ func (d *database) findings(s server, skip []string) []string {
 		add("its encoding is SQL_ASCII, so its text may be of any: convert it there")
 	}
 	if len(d.Extensions) > 0 {
-		add("this image has no extensions %s: drop them there, or ask the platform team for an image that has them", some(d.Extensions))
+		add("this image has no extensions %s: drop them there, or ask the platform team for an image that has them", importing.Some(d.Extensions))
 	}
 	if len(d.Uncreated) > 0 {
-		add("only a superuser makes the extensions %s: list them in spec.extensions", some(d.Uncreated))
+		add("only a superuser makes the extensions %s: list them in spec.extensions", importing.Some(d.Uncreated))
 	}
 	if d.LargeObjects && !slices.Contains(skip, pgmember.SkipLargeObjects) {
 		add("it has large objects, whose changes cannot be followed: move them into columns of type bytea, or make another Database with %s in spec.from.server.skip", pgmember.SkipLargeObjects)
@@ -167,10 +165,10 @@ func (d *database) findings(s server, skip []string) []string {
 		fs = append(fs, d.Mighty)
 	}
 	if len(d.Elsewhere) > 0 {
-		add("extensions are in another schema here: %s: run alter extension ... set schema ... there, or remove them from spec.extensions and make another Database", some(d.Elsewhere))
+		add("extensions are in another schema here: %s: run alter extension ... set schema ... there, or remove them from spec.extensions and make another Database", importing.Some(d.Elsewhere))
 	}
 	if len(d.Roles) > 0 {
-		add("roles are not copied, and these name some: %s: drop them there, and make them again after the cut-over", some(d.Roles))
+		add("roles are not copied, and these name some: %s: drop them there, and make them again after the cut-over", importing.Some(d.Roles))
 	}
 	if d.Partial != "" {
 		add("publication %s %s: drop it, and create it for whole tables and with every operation", name(d.Publication), d.Partial)
@@ -196,7 +194,7 @@ func (d *database) which(match func(table) bool) string {
 			names = append(names, t.String())
 		}
 	}
-	return some(names)
+	return importing.Some(names)
 }
 
 // ofTables are findings about tables whose changes cannot be followed.
@@ -230,7 +228,7 @@ func (d *database) ofRights(s server) []string {
 		add("user %q may not read %s: run grant usage on schema ... and grant select on all tables in schema ... to %s", s.User, names, name(s.User))
 	}
 	if len(d.Sequences) > 0 {
-		add("user %q may not read the sequences %s: run grant select on all sequences in schema ... to %s", s.User, some(d.Sequences), name(s.User))
+		add("user %q may not read the sequences %s: run grant select on all sequences in schema ... to %s", s.User, importing.Some(d.Sequences), name(s.User))
 	}
 	if d.Published || s.Super {
 		return fs
@@ -245,24 +243,8 @@ func (d *database) ofRights(s server) []string {
 	return fs
 }
 
-// some of the names, and how many more there are.
-func some(names []string) string {
-	if len(names) > maxNames {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
-	}
-	return strings.Join(names, ", ")
-}
-
-// size in words.
-func size(bytes int64) string {
-	if bytes >= 10<<30 {
-		return fmt.Sprintf("%d GiB", bytes>>30)
-	}
-	return fmt.Sprintf("%d MiB", bytes>>20)
-}
-
 // look at the source, and at what this server has for it.
-func look(ctx context.Context, from source, i pgmember.Import, named func(string) string, p progress) (server, error) {
+func look(ctx context.Context, from source, i members.Import, named func(string) string, p progress) (server, error) {
 	var s server
 	own := make([]string, 0, len(i.Databases)) // what a try before has left is used again
 	for _, d := range i.Databases {
@@ -370,7 +352,7 @@ const ofRoles = `select 'policy ' || p.polname || ' on ' || c.relname from pg_po
 type extension struct{ Name, Schema string }
 
 // database of the source, and how many bytes it has. What is here already is checked only before the import begins.
-func (s source) database(ctx context.Context, d pgmember.ImportDatabase, publication string, begins bool) (database, int64, error) {
+func (s source) database(ctx context.Context, d members.ImportDatabase, publication string, begins bool) (database, int64, error) {
 	out := database{Name: d.Name, Source: d.Source, Publication: publication}
 	var bytes int64
 	var extensions []extension

@@ -13,27 +13,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/member/importing"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
 
-const (
-	// quietFor is how long nothing may have written to the source.
-	quietFor = 3 * time.Second
-	// drainLimit is how long the cut-over waits for what was written, before it looks again at whether something writes.
-	drainLimit = 2 * time.Minute
-)
-
-// waits is why a cut-over does not continue yet.
-type waits struct{ message string }
-
-func (w *waits) Error() string { return w.message }
-
-func wait(format string, args ...any) error { return &waits{fmt.Sprintf(format, args...)} }
-
 // cutOver ends the import if the source is quiet: everything that it committed is here, and so are its sequences. What has to hold
 // at the end is checked at the end: that nothing was written, that no table is another one, and that the cut-over is still requested.
-func (r *run) cutOver(ctx context.Context, conn *pgx.Conn, request pgmember.CutOver) error {
+func (r *run) cutOver(ctx context.Context, conn *pgx.Conn, request members.CutOver) error {
 	began := time.Now()
 	quiet, err := r.quieten(ctx, conn, request)
 	if err != nil {
@@ -57,13 +44,13 @@ func (r *run) cutOver(ctx context.Context, conn *pgx.Conn, request pgmember.CutO
 	case err != nil:
 		return err
 	case still == nil || *still != request:
-		return wait("the request has changed meanwhile")
+		return importing.Wait("the request has changed meanwhile")
 	}
-	return noteCut(ctx, conn, cut{id: request.ID, phase: cutDrained, gap: int64(time.Since(began)/time.Second) + 1})
+	return noteCut(ctx, conn, importing.Cut{ID: request.ID, Phase: importing.CutDrained, Gap: int64(time.Since(began)/time.Second) + 1})
 }
 
 // quieten the source, and return what reports at the end whether it was quiet all the time.
-func (r *run) quieten(ctx context.Context, conn *pgx.Conn, request pgmember.CutOver) (func(context.Context) error, error) {
+func (r *run) quieten(ctx context.Context, conn *pgx.Conn, request members.CutOver) (func(context.Context) error, error) {
 	if request.StopWrites {
 		f, err := r.raise(ctx, conn, request.ID)
 		if err != nil {
@@ -71,7 +58,7 @@ func (r *run) quieten(ctx context.Context, conn *pgx.Conn, request pgmember.CutO
 		}
 		return func(ctx context.Context) error {
 			// Until then statistics may lack the last rows that were written.
-			if err := pause(ctx, settles); err != nil {
+			if err := importing.Pause(ctx, settles); err != nil {
 				return err
 			}
 			err := r.eachSource(ctx, f.holds)
@@ -85,20 +72,20 @@ func (r *run) quieten(ctx context.Context, conn *pgx.Conn, request pgmember.CutO
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, quietFor); err != nil {
+	if err := importing.Pause(ctx, importing.QuietFor); err != nil {
 		return nil, err
 	}
 	if now, err := r.snapshot(ctx); err != nil {
 		return nil, err
 	} else if now != before {
-		return nil, wait("the source still takes writes: stop its clients, or set spec.cutOver.stopWrites")
+		return nil, importing.Wait("the source still takes writes: stop its clients, or set spec.cutOver.stopWrites")
 	}
 	return func(ctx context.Context) error {
 		// The markers of the drain are transactions, one for each database.
 		if now, err := r.snapshot(ctx); err != nil {
 			return err
 		} else if now != advanced(before, len(r.config.Databases)) {
-			return wait("something wrote to the source again: stop its clients, or set spec.cutOver.stopWrites")
+			return importing.Wait("something wrote to the source again: stop its clients, or set spec.cutOver.stopWrites")
 		}
 		return nil
 	}, nil
@@ -111,27 +98,17 @@ func (r *run) complete(ctx context.Context, conn *pgx.Conn) error {
 	case err != nil:
 		return err
 	case at.Lost != "" || at.Copied < at.Tables:
-		return wait("rows or changes of the source are missing")
+		return importing.Wait("rows or changes of the source are missing")
 	case len(at.Changed) > 0:
-		return wait("the source has changed what is followed, and rows may be missing here since: %s", some(at.Changed))
+		return importing.Wait("the source has changed what is followed, and rows may be missing here since: %s", importing.Some(at.Changed))
 	case len(at.Added) > 0:
-		return wait("the source has tables that were made since its schema was copied: %s", some(at.Added))
+		return importing.Wait("the source has tables that were made since its schema was copied: %s", importing.Some(at.Added))
 	}
 	return nil
 }
 
-// pause for a time.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
-
 // eachSource does something in every database of the source.
-func (r *run) eachSource(ctx context.Context, do func(context.Context, *pgx.Conn, pgmember.ImportDatabase) error) error {
+func (r *run) eachSource(ctx context.Context, do func(context.Context, *pgx.Conn, members.ImportDatabase) error) error {
 	for _, d := range r.config.Databases {
 		if err := r.from.visit(ctx, d.Source, func(ctx context.Context, conn *pgx.Conn) error { return do(ctx, conn, d) }); err != nil {
 			return err
@@ -157,7 +134,7 @@ func (r *run) snapshot(ctx context.Context) (next string, err error) {
 	case err != nil:
 		return "", err
 	case oldest != next || open > 0:
-		return "", wait("a transaction that writes is open at the source: stop its clients, or set spec.cutOver.stopWrites")
+		return "", importing.Wait("a transaction that writes is open at the source: stop its clients, or set spec.cutOver.stopWrites")
 	}
 	return next, nil
 }
@@ -173,8 +150,8 @@ func advanced(snapshot string, by int) string {
 // subscription confirms a place behind it, it has all before.
 func (r *run) drain(ctx context.Context) error {
 	patient := *r
-	patient.from.limit = drainLimit
-	return patient.eachSource(ctx, func(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+	patient.from.limit = importing.DrainLimit
+	return patient.eachSource(ctx, func(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) error {
 		end, err := mark(ctx, conn)
 		if err != nil {
 			return err
@@ -184,14 +161,14 @@ func (r *run) drain(ctx context.Context) error {
 			err := conn.QueryRow(ctx, "select confirmed_flush_lsn >= $1::pg_lsn from pg_replication_slots where slot_name = $2", end, r.named(d.Name)).Scan(&done)
 			switch {
 			case errors.Is(err, context.DeadlineExceeded):
-				return wait("changes of the source are being applied for longer than %s", drainLimit)
+				return importing.Wait("changes of the source are being applied for longer than %s", importing.DrainLimit)
 			case err != nil:
 				return fmt.Errorf("cannot look at replication slot %q of the source: %w", r.named(d.Name), said(err))
 			case done:
 				return nil
 			}
-			if err := pause(ctx, 100*time.Millisecond); err != nil {
-				return wait("changes of the source are being applied for longer than %s", drainLimit)
+			if err := importing.Pause(ctx, 100*time.Millisecond); err != nil {
+				return importing.Wait("changes of the source are being applied for longer than %s", importing.DrainLimit)
 			}
 		}
 	})
@@ -244,7 +221,7 @@ func readsSequences(all []object) []string {
 
 // sequences of this Database get the values that the source has. The names are this Database's, and the values are a number and a truth: nothing
 // that the source says is run.
-func (r *run) sequences(ctx context.Context, from *pgx.Conn, d pgmember.ImportDatabase) error {
+func (r *run) sequences(ctx context.Context, from *pgx.Conn, d members.ImportDatabase) error {
 	there, err := objects(ctx, from, ofSequences)
 	if err != nil {
 		return fmt.Errorf("cannot list sequences of the source: %w", said(err))
@@ -255,7 +232,7 @@ func (r *run) sequences(ctx context.Context, from *pgx.Conn, d pgmember.ImportDa
 			return fmt.Errorf("cannot list sequences of database %q: %w", d.Name, err)
 		}
 		if !slices.Equal(here, there) {
-			return wait("database %q of the source has other sequences than when its schema was copied: undo that there, or make another Database", d.Source)
+			return importing.Wait("database %q of the source has other sequences than when its schema was copied: undo that there, or make another Database", d.Source)
 		}
 		values := &pgx.Batch{}
 		for _, query := range readsSequences(here) {
@@ -308,7 +285,7 @@ const leftThere = "left at the source, to be dropped there by hand: "
 
 // finish removes what connects both sides, after the cut-over was noted. It may be called again at any point. What is left at a source that does
 // not answer is named.
-func (r *run) finish(ctx context.Context, conn *pgx.Conn, c cut) error {
+func (r *run) finish(ctx context.Context, conn *pgx.Conn, c importing.Cut) error {
 	began := time.Now()
 	var told, views []string
 	until, cancel := context.WithTimeout(ctx, refreshLimit)
@@ -339,13 +316,13 @@ func (r *run) finish(ctx context.Context, conn *pgx.Conn, c cut) error {
 		return err
 	}
 	if len(told) > 0 {
-		c.message = leftThere + strings.Join(told, "; ")
+		c.Message = leftThere + strings.Join(told, "; ")
 	}
 	if len(views) > 0 {
-		c.message = strings.Trim(c.message+"; these materialized views could not be refreshed, so refresh them: "+some(views), "; ")
+		c.Message = strings.Trim(c.Message+"; these materialized views could not be refreshed, so refresh them: "+importing.Some(views), "; ")
 	}
 	// Consumers have waited for this as well.
-	c.phase, c.gap = cutDone, c.gap+int64(time.Since(began)/time.Second)
+	c.Phase, c.Gap = importing.CutDone, c.Gap+int64(time.Since(began)/time.Second)
 	if err := noteCut(ctx, conn, c); err != nil {
 		return err
 	}
@@ -354,7 +331,7 @@ func (r *run) finish(ctx context.Context, conn *pgx.Conn, c cut) error {
 }
 
 // leave a database of the source: its subscription goes, and what there is at the source. What could not be removed there is returned as left.
-func (r *run) leave(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) (left, err error) {
+func (r *run) leave(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) (left, err error) {
 	which := r.named(d.Name)
 	found, err := subscriptions(ctx, conn)
 	if err != nil {
@@ -431,8 +408,8 @@ func endSlots(ctx context.Context, conn *pgx.Conn, which, system string) error {
 		if _, err := conn.Exec(ctx, "select pg_drop_replication_slot(slot_name)"+slotsOf+" and not active", which, system); err != nil {
 			return said(err)
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return fmt.Errorf("something still reads %s", some(there))
+		if err := importing.Pause(ctx, 200*time.Millisecond); err != nil {
+			return fmt.Errorf("something still reads %s", importing.Some(there))
 		}
 	}
 }

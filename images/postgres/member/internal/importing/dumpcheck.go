@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/importing"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/dumpfile"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
@@ -186,10 +187,10 @@ func (f *found) fits(ctx context.Context, target int) ([]string, error) {
 		return nil, err
 	}
 	if len(here.Extensions) > 0 {
-		add("this image has no extensions %s: drop them in the database and dump it again, or ask the platform team for an image that has them", some(here.Extensions))
+		add("this image has no extensions %s: drop them in the database and dump it again, or ask the platform team for an image that has them", importing.Some(here.Extensions))
 	}
 	if len(here.Uncreated) > 0 {
-		add("only a superuser makes the extensions %s: list them in spec.extensions", some(here.Uncreated))
+		add("only a superuser makes the extensions %s: list them in spec.extensions", importing.Some(here.Uncreated))
 	}
 	if here.Mighty != "" {
 		add("%s", here.Mighty)
@@ -216,7 +217,7 @@ func (d *dumps) room(all []found) ([]string, error) {
 	}
 	if need := bytes + bytes/5 + largest; need > u.Free {
 		return []string{fmt.Sprintf("spec.storage: the dumps have %s and need room for at least %s, and the volume of the leader has room for %s: raise spec.storage by %d GiB or more",
-			size(bytes), size(need), size(u.Free), (need-u.Free)>>30+1)}, nil
+			importing.Size(bytes), importing.Size(need), importing.Size(u.Free), (need-u.Free)>>30+1)}, nil
 	}
 	return nil, nil
 }

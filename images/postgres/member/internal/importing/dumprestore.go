@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/importing"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/dumpfile"
@@ -367,7 +368,7 @@ func withoutValues(message string) string {
 	message = lastValue.ReplaceAllString(message, ": …")
 	message = middleValue.ReplaceAllString(message, "value … $1")
 	message = keyValue.ReplaceAllString(message, ")=(…)")
-	return shortened(strings.Join(strings.Fields(message), " "), maxQuoted)
+	return importing.Shortened(strings.Join(strings.Fields(message), " "), importing.MaxQuoted)
 }
 
 // errorLines of what pg_restore says: its errors, which object they are about, and where in its rows. Statements, rows and details are left out.
@@ -378,7 +379,7 @@ func errorLines(said string, ended error) error {
 		switch {
 		case len(lines) == maxErrors:
 		case strings.HasPrefix(line, "pg_restore: from TOC entry"):
-			lines = append(lines, shortened(strings.TrimPrefix(line, "pg_restore: "), maxQuoted))
+			lines = append(lines, importing.Shortened(strings.TrimPrefix(line, "pg_restore: "), importing.MaxQuoted))
 		case strings.HasPrefix(line, "pg_restore: error: "):
 			lines = append(lines, withoutValues(strings.TrimPrefix(line, "pg_restore: error: ")))
 		case strings.HasPrefix(line, "CONTEXT:"):

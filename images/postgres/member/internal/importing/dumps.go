@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/importing"
 	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
@@ -95,14 +96,14 @@ func (k *DumpKeeper) Once(ctx context.Context) time.Duration {
 	config, err := layout.ReadConfig()
 	switch {
 	case err != nil:
-		return standbyEvery
+		return importing.StandbyEvery
 	case config.Dumps == nil:
-		return idle
+		return importing.Idle
 	case !k.Leads():
 		_ = os.RemoveAll(layout.ImportDump) // of a leader that was replaced
 		k.show(nil)
 		k.tries = tries{}
-		return standbyEvery
+		return importing.StandbyEvery
 	}
 	return k.restore(ctx, config)
 }
@@ -125,21 +126,18 @@ func (k *DumpKeeper) restore(ctx context.Context, config pgmember.Config) time.D
 	major, err := strconv.Atoi(k.Names.Version)
 	if err != nil {
 		k.show(&members.ImportReport{State: members.ImportChecking, Message: fmt.Sprintf("the version of this member is not known: %v", err)})
-		return idle
+		return importing.Idle
 	}
 	d := &dumps{
 		config: *config.Dumps, extensions: config.Extensions, programs: pgmember.Programs(k.Names.Version), memory: pgmember.FolderPrivate,
-		disk: layout.ImportDump, secret: pgmember.FolderImport, ip: k.Names.IP, major: major, tries: &k.tries,
+		disk: layout.ImportDump, secret: members.FolderImport, ip: k.Names.IP, major: major, tries: &k.tries,
 		tell: func(told members.ImportReport) { k.show(&told) },
 	}
 	now, pause := d.once(ctx)
 	if !k.Leads() {
-		return standbyEvery
+		return importing.StandbyEvery
 	}
-	now.Message, now.Findings = shortened(now.Message, maxMessage), now.Findings[:min(len(now.Findings), maxFindings)]
-	for i := range now.Findings {
-		now.Findings[i] = shortened(now.Findings[i], maxFinding)
-	}
+	now = importing.Bounded(now)
 	k.show(&now)
 	return pause
 }
@@ -148,12 +146,12 @@ func (k *DumpKeeper) restore(ctx context.Context, config pgmember.Config) time.D
 func (d *dumps) once(ctx context.Context) (members.ImportReport, time.Duration) {
 	conn, err := local(ctx, "postgres")
 	if err != nil {
-		return checking("the server of this Database does not answer: " + err.Error()), every
+		return checking("the server of this Database does not answer: " + err.Error()), importing.Every
 	}
 	defer managed.Close(ctx, conn)
 	phases, err := readDumps(ctx, conn)
 	if err != nil {
-		return checking(err.Error()), every
+		return checking(err.Error()), importing.Every
 	}
 	var open []int // of config.Databases
 	for i, f := range d.config.Databases {
@@ -165,13 +163,13 @@ func (d *dumps) once(ctx context.Context) (members.ImportReport, time.Duration) 
 	case len(open) == 0:
 		return d.done(ctx, conn, phases)
 	case d.config.Ended && len(phases) > 0:
-		return members.ImportReport{State: members.ImportFailing, Message: "consumers have logins although not every dump was restored, so rows may be missing here: make another Database"}, every
+		return members.ImportReport{State: members.ImportFailing, Message: "consumers have logins although not every dump was restored, so rows may be missing here: make another Database"}, importing.Every
 	case d.config.Ended:
-		return members.ImportReport{State: members.ImportRestored, Copied: 100, Message: "the import had ended before this data was made, and dumps are restored once"}, idle
+		return members.ImportReport{State: members.ImportRestored, Copied: 100, Message: "the import had ended before this data was made, and dumps are restored once"}, importing.Idle
 	}
 	// What a leader that was lost has left.
 	if err := removeRole(ctx, conn, restorer); err != nil {
-		return checking(err.Error()), every
+		return checking(err.Error()), importing.Every
 	}
 	_ = os.RemoveAll(d.disk)
 	if waits, err := d.emptied(ctx, conn, open, phases); err != nil || waits != "" {
@@ -179,9 +177,9 @@ func (d *dumps) once(ctx context.Context) (members.ImportReport, time.Duration) 
 			waits = err.Error()
 		}
 		if d.tries.why != "" {
-			return members.ImportReport{State: members.ImportFailing, Message: d.tries.why + "; " + waits}, soon
+			return members.ImportReport{State: members.ImportFailing, Message: d.tries.why + "; " + waits}, importing.Soon
 		}
-		return checking(waits), soon
+		return checking(waits), importing.Soon
 	}
 	return d.fill(ctx, conn, open)
 }
@@ -194,7 +192,7 @@ func checking(message string) members.ImportReport {
 func (d *dumps) done(ctx context.Context, conn *pgx.Conn, phases map[string]string) (members.ImportReport, time.Duration) {
 	out := members.ImportReport{State: members.ImportRestored, Copied: 100}
 	if err := removeRole(ctx, conn, restorer); err != nil {
-		return members.ImportReport{State: members.ImportCopying, Copied: 100, Message: err.Error()}, every
+		return members.ImportReport{State: members.ImportCopying, Copied: 100, Message: err.Error()}, importing.Every
 	}
 	for _, f := range d.config.Databases {
 		if phases[f.Name] == dumpAnalyzed || d.config.Ended {
@@ -205,10 +203,10 @@ func (d *dumps) done(ctx context.Context, conn *pgx.Conn, phases map[string]stri
 			out.Message = "PostgreSQL collects statistics later: " + err.Error()
 		}
 		if err := noteDump(ctx, conn, f, dumpAnalyzed); err != nil {
-			return members.ImportReport{State: members.ImportCopying, Copied: 100, Message: err.Error()}, every
+			return members.ImportReport{State: members.ImportCopying, Copied: 100, Message: err.Error()}, importing.Every
 		}
 	}
-	return out, idle
+	return out, importing.Idle
 }
 
 // emptied removes what earlier tries have left, and returns what is waited for: databases that are not there.
@@ -258,21 +256,21 @@ func (d *dumps) fill(ctx context.Context, conn *pgx.Conn, open []int) (members.I
 	found, findings, err := d.look(ctx, open)
 	switch {
 	case err != nil:
-		return members.ImportReport{State: members.ImportIncompatible, Message: "nothing is restored", Findings: []string{err.Error()}}, every
+		return members.ImportReport{State: members.ImportIncompatible, Message: "nothing is restored", Findings: []string{err.Error()}}, importing.Every
 	case len(findings) > 0:
-		return members.ImportReport{State: members.ImportIncompatible, Message: "nothing is restored", Findings: findings}, every
+		return members.ImportReport{State: members.ImportIncompatible, Message: "nothing is restored", Findings: findings}, importing.Every
 	}
 	which := d.fingerprint(found)
 	if d.tries.waits(which, time.Now()) {
-		return members.ImportReport{State: members.ImportFailing, Message: d.tries.why}, every
+		return members.ImportReport{State: members.ImportFailing, Message: d.tries.why}, importing.Every
 	}
 	for _, f := range found {
 		missing, err := d.missingExtensions(ctx, f.Name)
 		if err != nil {
-			return checking(err.Error()), every
+			return checking(err.Error()), importing.Every
 		}
 		if len(missing) > 0 {
-			return checking(fmt.Sprintf("waiting for extensions of database %q: %s: see the condition ConsumersReady", f.Name, some(missing))), soon
+			return checking(fmt.Sprintf("waiting for extensions of database %q: %s: see the condition ConsumersReady", f.Name, importing.Some(missing))), importing.Soon
 		}
 	}
 	p := &part{tell: d.tell}
@@ -284,15 +282,15 @@ func (d *dumps) fill(ctx context.Context, conn *pgx.Conn, open []int) (members.I
 		if err := d.fillOne(ctx, conn, f, p); err != nil {
 			why := fmt.Sprintf("%s: %v", f.field(), err)
 			if ctx.Err() != nil {
-				return members.ImportReport{State: members.ImportFailing, Message: why}, soon
+				return members.ImportReport{State: members.ImportFailing, Message: why}, importing.Soon
 			}
 			d.tries.failed(which, why+"; it is tried again at once when another file is there or spec.extensions is another list, and else after a pause", time.Now())
 			// The room that it takes is given back at once.
 			_ = empty(ctx, conn, f.Dump)
-			return members.ImportReport{State: members.ImportFailing, Message: d.tries.why}, every
+			return members.ImportReport{State: members.ImportFailing, Message: d.tries.why}, importing.Every
 		}
 	}
-	return members.ImportReport{State: members.ImportCopying, Copied: 100, Message: "every dump is restored"}, atOnce
+	return members.ImportReport{State: members.ImportCopying, Copied: 100, Message: "every dump is restored"}, importing.AtOnce
 }
 
 // fillOne database. That it is begun is noted before, so that a leader that is lost leaves no half of it, and its end afterwards.

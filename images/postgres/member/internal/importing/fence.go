@@ -11,7 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/member/importing"
 )
 
 // settles is after what time a session that began while a database was made read-only can be seen.
@@ -34,10 +35,10 @@ func (f fenced) lowering(is *string) string {
 }
 
 // unwanted are the fences that no request wants any more.
-func unwanted(fences []fenced, i pgmember.Import) []fenced {
+func unwanted(fences []fenced, i members.Import) []fenced {
 	var out []fenced
 	for _, f := range fences {
-		listed := slices.Contains(i.Databases, pgmember.ImportDatabase{Name: f.database, Source: f.source})
+		listed := slices.Contains(i.Databases, members.ImportDatabase{Name: f.database, Source: f.source})
 		if !listed || i.CutOver == nil || !i.CutOver.StopWrites || i.CutOver.ID != f.cut {
 			out = append(out, f)
 		}
@@ -71,7 +72,7 @@ type raised struct {
 // setting is made, and be seen a moment later, so there is a second look.
 func (r *run) raise(ctx context.Context, here *pgx.Conn, id string) (fence, error) {
 	f := fence{}
-	if err := r.eachSource(ctx, func(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+	if err := r.eachSource(ctx, func(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) error {
 		if err := fenceable(ctx, conn, d); err != nil {
 			return err
 		}
@@ -84,10 +85,10 @@ func (r *run) raise(ctx context.Context, here *pgx.Conn, id string) (fence, erro
 	if err := r.eachSource(ctx, f.endSessions); err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, settles); err != nil {
+	if err := importing.Pause(ctx, settles); err != nil {
 		return nil, err
 	}
-	return f, r.eachSource(ctx, func(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+	return f, r.eachSource(ctx, func(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) error {
 		if err := f.endSessions(ctx, conn, d); err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ func (r *run) raise(ctx context.Context, here *pgx.Conn, id string) (fence, erro
 }
 
 // rowsWritten to a database of the source ever, as its statistics have it. They have the rows of a transaction up to a second after its end.
-func rowsWritten(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) (rows int64, err error) {
+func rowsWritten(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) (rows int64, err error) {
 	if err := conn.QueryRow(ctx, "select tup_inserted + tup_updated + tup_deleted from pg_stat_database where datname = current_database()").Scan(&rows); err != nil {
 		return 0, fmt.Errorf("cannot look at statistics of database %q of the source: %w", d.Source, said(err))
 	}
@@ -106,7 +107,7 @@ func rowsWritten(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase)
 }
 
 // raiseOne makes a database of the source read-only, unless it is by this cut-over, and returns since when it is.
-func (r *run) raiseOne(ctx context.Context, here, conn *pgx.Conn, d pgmember.ImportDatabase, id string) (time.Time, error) {
+func (r *run) raiseOne(ctx context.Context, here, conn *pgx.Conn, d members.ImportDatabase, id string) (time.Time, error) {
 	is, err := readOnlySetting(ctx, conn, d.Source)
 	if err != nil {
 		return time.Time{}, err
@@ -124,7 +125,7 @@ func (r *run) raiseOne(ctx context.Context, here, conn *pgx.Conn, d pgmember.Imp
 		return time.Time{}, err
 	}
 	if _, err := conn.Exec(ctx, "alter database "+name(d.Source)+" set default_transaction_read_only = "+readOnly); err != nil {
-		return time.Time{}, wait("database %q of the source cannot be made read-only (%s): stop its clients yourself and remove spec.cutOver.stopWrites, or give the user of the import the right",
+		return time.Time{}, importing.Wait("database %q of the source cannot be made read-only (%s): stop its clients yourself and remove spec.cutOver.stopWrites, or give the user of the import the right",
 			d.Source, said(err))
 	}
 	var since time.Time
@@ -137,7 +138,7 @@ func (r *run) raiseOne(ctx context.Context, here, conn *pgx.Conn, d pgmember.Imp
 
 // holds reports, after the last change was applied, whether nothing was written since the fence was raised. A transaction that says that it writes
 // passes the fence, as each one of some clients does, and may have ended since.
-func (f fence) holds(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+func (f fence) holds(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) error {
 	if err := fenceable(ctx, conn, d); err != nil {
 		return err
 	}
@@ -148,22 +149,22 @@ func (f fence) holds(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatab
 	case err != nil:
 		return fmt.Errorf("cannot look at sessions in database %q of the source: %w", d.Source, said(err))
 	case early > 0:
-		return wait("a session in database %q of the source had begun before it was read-only, and is ended now", d.Source)
+		return importing.Wait("a session in database %q of the source had begun before it was read-only, and is ended now", d.Source)
 	case writing > 0:
-		return wait("a session writes to database %q of the source although it is read-only, because the session has set that off: stop its client", d.Source)
+		return importing.Wait("a session writes to database %q of the source although it is read-only, because the session has set that off: stop its client", d.Source)
 	}
 	switch rows, err := rowsWritten(ctx, conn, d); {
 	case err != nil:
 		return err
 	case rows != f[d.Name].rows:
-		return wait("rows were written to database %q of the source although it is read-only: stop clients that begin their transactions as read write (PostgreSQL's own statistics count as well, and pass)",
+		return importing.Wait("rows were written to database %q of the source although it is read-only: stop clients that begin their transactions as read write (PostgreSQL's own statistics count as well, and pass)",
 			d.Source)
 	}
 	return nil
 }
 
 // fenceable reports whether a database of the source can be made read-only at all.
-func fenceable(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+func fenceable(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) error {
 	var hidden, subscriptions, prepared int
 	err := conn.QueryRow(ctx, `select (select count(*) from pg_stat_activity where datname = current_database() and backend_type is null)::int,
 		(select count(*) from pg_subscription s join pg_database d on d.oid = s.subdbid where d.datname = current_database() and s.subenabled)::int,
@@ -172,12 +173,12 @@ func fenceable(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) e
 	case err != nil:
 		return fmt.Errorf("cannot look at sessions in database %q of the source: %w", d.Source, said(err))
 	case hidden > 0:
-		return wait("the user of the import cannot see what sessions in database %q of the source do: grant pg_read_all_stats to it, or stop its clients yourself and remove spec.cutOver.stopWrites",
+		return importing.Wait("the user of the import cannot see what sessions in database %q of the source do: grant pg_read_all_stats to it, or stop its clients yourself and remove spec.cutOver.stopWrites",
 			d.Source)
 	case subscriptions > 0:
-		return wait("subscriptions write to database %q of the source: disable them", d.Source)
+		return importing.Wait("subscriptions write to database %q of the source: disable them", d.Source)
 	case prepared > 0:
-		return wait("database %q of the source has %d prepared transactions: end them", d.Source, prepared)
+		return importing.Wait("database %q of the source has %d prepared transactions: end them", d.Source, prepared)
 	}
 	workers, err := list(ctx, conn, `select distinct backend_type from pg_stat_activity where datname = current_database()
 		and backend_type not in ('client backend', 'walsender', 'autovacuum worker', 'parallel worker')`)
@@ -185,7 +186,7 @@ func fenceable(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) e
 		return fmt.Errorf("cannot look at sessions in database %q of the source: %w", d.Source, said(err))
 	}
 	if len(workers) > 0 {
-		return wait("workers run in database %q of the source and could write: %s: stop them", d.Source, some(workers))
+		return importing.Wait("workers run in database %q of the source and could write: %s: stop them", d.Source, importing.Some(workers))
 	}
 	exempt, err := list(ctx, conn, `select r.rolname::text from pg_db_role_setting s join pg_roles r on r.oid = s.setrole, unnest(s.setconfig) c
 		where c like 'default\_transaction\_read\_only=%' and s.setdatabase in (0, (select oid from pg_database where datname = current_database())) order by 1`)
@@ -193,33 +194,33 @@ func fenceable(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) e
 		return fmt.Errorf("cannot look at settings of roles of the source: %w", said(err))
 	}
 	if len(exempt) > 0 {
-		return wait("roles of the source have a default_transaction_read_only of their own, which the one of database %q does not reach: %s: run alter role ... reset default_transaction_read_only",
-			d.Source, some(exempt))
+		return importing.Wait("roles of the source have a default_transaction_read_only of their own, which the one of database %q does not reach: %s: run alter role ... reset default_transaction_read_only",
+			d.Source, importing.Some(exempt))
 	}
 	return nil
 }
 
 // endSessions that began before a database was read-only.
-func (f fence) endSessions(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+func (f fence) endSessions(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) error {
 	return endSessions(ctx, conn, d, f[d.Name].since)
 }
 
-func endSessions(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, before time.Time) error {
+func endSessions(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase, before time.Time) error {
 	for range 10 {
 		var open int
 		err := conn.QueryRow(ctx, `select count(pg_terminate_backend(pid))::int from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
 			and backend_type = 'client backend' and backend_start < $1`, before).Scan(&open)
 		switch {
 		case err != nil:
-			return wait("sessions in database %q of the source cannot be ended (%s): stop its clients yourself, or grant pg_signal_backend to the user of the import", d.Source, said(err))
+			return importing.Wait("sessions in database %q of the source cannot be ended (%s): stop its clients yourself, or grant pg_signal_backend to the user of the import", d.Source, said(err))
 		case open == 0:
 			return nil
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := importing.Pause(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	return wait("sessions in database %q of the source do not end: stop its clients", d.Source)
+	return importing.Wait("sessions in database %q of the source do not end: stop its clients", d.Source)
 }
 
 // lowered are fences that no request wants any more.

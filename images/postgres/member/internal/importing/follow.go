@@ -13,11 +13,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/member/importing"
 )
 
 // begin copies the schema of a database, and subscribes to its rows and changes. It may be called again at any point.
-func (r *run) begin(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+func (r *run) begin(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) error {
 	if phase := r.progress.phases[d.Name]; phase == "" || phase == phaseRestoring {
 		if err := r.restore(ctx, conn, d); err != nil {
 			return err
@@ -58,7 +59,7 @@ func (r *run) begin(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDataba
 }
 
 // restore the schema, unless it is there: it comes all or not, and what tables it has is noted before.
-func (r *run) restore(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase) error {
+func (r *run) restore(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase) error {
 	// A leader that was lost may have left a session that still restores.
 	if err := removeRole(ctx, conn, restorer); err != nil {
 		return err
@@ -94,9 +95,9 @@ func (r *run) publish(ctx context.Context, from, which string, copied []string) 
 		}
 		switch lost, added := changed(copied, now); {
 		case len(lost) > 0:
-			return fmt.Errorf("tables of database %q of the source have changed since their schema was copied: %s: make another Database", from, some(lost))
+			return fmt.Errorf("tables of database %q of the source have changed since their schema was copied: %s: make another Database", from, importing.Some(lost))
 		case len(added) > 0:
-			return fmt.Errorf("tables of database %q of the source are new since its schema was copied: %s: drop them there, or make another Database", from, some(added))
+			return fmt.Errorf("tables of database %q of the source are new since its schema was copied: %s: drop them there, or make another Database", from, importing.Some(added))
 		}
 		followed = followedOf(now)
 		names := without(followed, nil)
@@ -128,7 +129,7 @@ func (r *run) publish(ctx context.Context, from, which string, copied []string) 
 //
 // A commit of the worker waits for the other members before the source hears that it was applied. Otherwise a failover could lose what the
 // source keeps no more.
-func (r *run) subscribe(ctx context.Context, d pgmember.ImportDatabase, which string, followed []object) error {
+func (r *run) subscribe(ctx context.Context, d members.ImportDatabase, which string, followed []object) error {
 	return within(ctx, d.Name, func(conn *pgx.Conn) error {
 		owner, err := owner(ctx, conn)
 		if err != nil {
@@ -168,7 +169,7 @@ func enabled(ctx context.Context, conn *pgx.Conn, database, which string) (is bo
 }
 
 // accept what the publisher named as tables: exactly what is followed, and tables of the owner only.
-func (r *run) accept(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, which string, followed []object) error {
+func (r *run) accept(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase, which string, followed []object) error {
 	named, err := objects(ctx, conn, `select n.nspname::text, c.relname::text from pg_subscription_rel s join pg_subscription x on x.oid = s.srsubid
 		join pg_class c on c.oid = s.srrelid join pg_namespace n on n.oid = c.relnamespace where x.subname = $1`, which)
 	if err != nil {
@@ -181,9 +182,9 @@ func (r *run) accept(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatab
 	}
 	var problem error
 	if foreign := without(named, own); len(foreign) > 0 {
-		problem = fmt.Errorf("publication %q of the source has what is no table of the owner of database %q: %s: nothing is copied", which, d.Name, some(foreign))
+		problem = fmt.Errorf("publication %q of the source has what is no table of the owner of database %q: %s: nothing is copied", which, d.Name, importing.Some(foreign))
 	} else if other := append(without(named, followed), without(followed, named)...); len(other) > 0 {
-		problem = fmt.Errorf("publication %q of the source has other tables than the ones that are followed: %s: drop it there, or correct it", which, some(other))
+		problem = fmt.Errorf("publication %q of the source has other tables than the ones that are followed: %s: drop it there, or correct it", which, importing.Some(other))
 	}
 	if problem == nil {
 		return nil
@@ -276,7 +277,7 @@ func reconnect(ctx context.Context, conn *pgx.Conn, which, conninfo string) erro
 }
 
 // far is the side of the source. What it changed is found.
-func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, which string, all *position, found *string) error {
+func (r *run) far(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase, which string, all *position, found *string) error {
 	if was, is := r.progress.servers[d.Name], identifier(ctx, conn); another(was, is) {
 		return fmt.Errorf("the host of the source is another server than the one that was copied (it was %s, and is %s): look at spec.from.server.host and at its name service", was, is)
 	}
@@ -326,7 +327,7 @@ func (r *run) far(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase
 	if r.progress.phases[d.Name] != phaseAnalyzed {
 		altered = append(altered, hidden(now)...)
 	}
-	*found = shortened(some(altered), maxFinding)
+	*found = importing.Shortened(importing.Some(altered), importing.MaxFinding)
 	return nil
 }
 
@@ -335,7 +336,7 @@ func identifier(ctx context.Context, conn *pgx.Conn) (id string) {
 	if err := conn.QueryRow(ctx, "select left(system_identifier::text, 20) from pg_control_system()").Scan(&id); err != nil {
 		return ""
 	}
-	return shortened(id, maxQuoted)
+	return importing.Shortened(id, importing.MaxQuoted)
 }
 
 // another reports whether these are of different servers, which takes that both are known.
@@ -364,7 +365,7 @@ func twice(seen []table) error {
 		return nil
 	}
 	return fmt.Errorf("tables have forced row security, or triggers that fire always or on a replica: %s: "+
-		"run alter table ... no force row level security, or alter table ... enable trigger ..., on the source", some(names))
+		"run alter table ... no force row level security, or alter table ... enable trigger ..., on the source", importing.Some(names))
 }
 
 // changed are tables that were altered or removed since the schema was copied, and tables that were added. The first stays so when it is undone,

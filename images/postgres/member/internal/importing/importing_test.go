@@ -248,22 +248,22 @@ func TestUnwanted(t *testing.T) {
 	for _, c := range []struct {
 		reason  string
 		fence   fenced
-		request *pgmember.CutOver
+		request *members.CutOver
 		other   bool // another database is imported
 		is      *string
 		want    string
 	}{
-		{"The request is as it was.", altered, &pgmember.CutOver{ID: "one", StopWrites: true}, false, value("on"), "wanted"},
+		{"The request is as it was.", altered, &members.CutOver{ID: "one", StopWrites: true}, false, value("on"), "wanted"},
 		{"It was withdrawn.", altered, nil, false, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
-		{"It stops writes no more.", altered, &pgmember.CutOver{ID: "one"}, false, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
-		{"It is another one.", altered, &pgmember.CutOver{ID: "two", StopWrites: true}, false, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
-		{"The database is imported no more.", altered, &pgmember.CutOver{ID: "one", StopWrites: true}, true, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
+		{"It stops writes no more.", altered, &members.CutOver{ID: "one"}, false, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
+		{"It is another one.", altered, &members.CutOver{ID: "two", StopWrites: true}, false, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
+		{"The database is imported no more.", altered, &members.CutOver{ID: "one", StopWrites: true}, true, value("on"), `alter database "app_prod" reset default_transaction_read_only`},
 		{"An administrator had set it.", had, nil, false, value("on"), `alter database "app_prod" set default_transaction_read_only = 'off'`},
 		{"It was read-only before.", own, nil, false, value("on"), ""},
 		{"It could not be altered.", fenced{database: "app", source: "app_prod", cut: "one"}, nil, false, nil, ""},
 		{"It could not, and has another value.", had, nil, false, value("off"), ""},
 	} {
-		i := pgmember.Import{Databases: []pgmember.ImportDatabase{{Name: "app", Source: "app_prod"}}, CutOver: c.request}
+		i := members.Import{Databases: []members.ImportDatabase{{Name: "app", Source: "app_prod"}}, CutOver: c.request}
 		if c.other {
 			i.Databases[0].Name = "other"
 		}
@@ -319,29 +319,9 @@ func TestHidden(t *testing.T) {
 // TestUnlisted: databases that are not imported any more are left, also when a try before could not.
 func TestUnlisted(t *testing.T) {
 	p := progress{sources: map[string]string{"app": "app_prod", "old": "old_prod"}, left: map[string]string{"gone": "gone_prod", "back": "back_prod"}}
-	got := p.unlisted([]pgmember.ImportDatabase{{Name: "app", Source: "app_prod"}, {Name: "back", Source: "back_prod"}})
-	if diff := cmp.Diff([]pgmember.ImportDatabase{{Name: "gone", Source: "gone_prod"}, {Name: "old", Source: "old_prod"}}, got); diff != "" {
+	got := p.unlisted([]members.ImportDatabase{{Name: "app", Source: "app_prod"}, {Name: "back", Source: "back_prod"}})
+	if diff := cmp.Diff([]members.ImportDatabase{{Name: "gone", Source: "gone_prod"}, {Name: "old", Source: "old_prod"}}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
-	}
-}
-
-// TestUnfinished: what has begun, and was not cut over, is not taken for an import that has ended.
-func TestUnfinished(t *testing.T) {
-	began := map[string]string{"app": phaseRestored}
-	for _, c := range []struct {
-		reason string
-		p      progress
-		want   bool
-	}{
-		{"Nothing has begun.", progress{}, false},
-		{"It copies.", progress{phases: began}, true},
-		{"An id was skipped.", progress{phases: began, cuts: []cut{{id: "copied", phase: cutSkipped}}}, true},
-		{"Everything is here.", progress{phases: began, cuts: []cut{{id: "go", phase: cutDrained}}}, false},
-		{"It has ended.", progress{phases: began, cuts: []cut{{id: "go", phase: cutDone}}}, false},
-	} {
-		if got := c.p.unfinished(); got != c.want {
-			t.Errorf("%s got %t", c.reason, got)
-		}
 	}
 }
 
@@ -394,7 +374,7 @@ func TestOpenSource(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := openSource(pgmember.Import{Host: "h", Port: 5432, TLS: c.tls}, dir, filepath.Join(dir, "pgpass"))
+		got, err := openSource(members.Import{Host: "h", Port: 5432, TLS: c.tls}, dir, filepath.Join(dir, "pgpass"))
 		if c.want == "" && (err != nil || got.ca != c.ca) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s got %+v, %v", c.reason, got, err)
 		}
@@ -407,12 +387,12 @@ func FuzzConninfo(f *testing.F) {
 	f.Add("a' host='/run/postgresql", `\`, "x' sslmode='disable")
 	f.Fuzz(func(t *testing.T, user, password, database string) {
 		dir := t.TempDir()
-		for k, v := range map[string]string{keyHost: "legacy.example", keyUsername: user, keyPassword: password, keyCA: ""} {
+		for k, v := range map[string]string{"host": "legacy.example", "username": user, "password": password, "ca.crt": ""} {
 			if err := os.WriteFile(filepath.Join(dir, k), []byte(v), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s, err := openSource(pgmember.Import{Host: "legacy.example", Port: 5433, TLS: "require"}, dir, filepath.Join(dir, "pgpass"))
+		s, err := openSource(members.Import{Host: "legacy.example", Port: 5433, TLS: "require"}, dir, filepath.Join(dir, "pgpass"))
 		if err != nil || strings.ContainsAny(user+database, "\x00\r") || database == "" {
 			return
 		}
@@ -517,16 +497,6 @@ func TestCollect(t *testing.T) {
 		if err == nil || !rows.closed || n > maxRows || n*len(row) > maxAnswer {
 			t.Errorf("rows of %d bytes: %d are taken, %v", len(row), n, err)
 		}
-	}
-}
-
-// TestShortened: what is reported has an end, and is text.
-func TestShortened(t *testing.T) {
-	if got := shortened("short", 10); got != "short" {
-		t.Errorf("got %q", got)
-	}
-	if got := shortened(strings.Repeat("ä", 100), 11); got != "ääää…" {
-		t.Errorf("got %q", got)
 	}
 }
 

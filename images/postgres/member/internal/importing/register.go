@@ -14,7 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/importing"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
 
@@ -45,13 +47,6 @@ const (
 	phaseLeft       = "Left"       // it is no longer imported, and the source has something of it
 )
 
-// Phases of a cut-over.
-const (
-	cutSkipped = "Skipped" // the Database was created with the id
-	cutDrained = "Drained" // everything is here; what connects both sides goes
-	cutDone    = "Done"
-)
-
 // A progress is what the register says.
 type progress struct {
 	phases  map[string]string
@@ -66,27 +61,21 @@ type progress struct {
 	// changed is what was changed at the source while a database was followed, and "" for nothing. Changes of rows may be missing since, also
 	// when it was undone: so it stays.
 	changed map[string]string
-	cuts    []cut
+	cuts    importing.Cuts
 	fences  []fenced
 }
 
 // unlisted are the databases that are not imported any more, by their names.
-func (p progress) unlisted(listed []pgmember.ImportDatabase) []pgmember.ImportDatabase {
+func (p progress) unlisted(listed []members.ImportDatabase) []members.ImportDatabase {
 	all := maps.Clone(p.left)
 	maps.Copy(all, p.sources)
-	var out []pgmember.ImportDatabase
+	var out []members.ImportDatabase
 	for _, d := range slices.Sorted(maps.Keys(all)) {
-		if !slices.ContainsFunc(listed, func(i pgmember.ImportDatabase) bool { return i.Name == d }) {
-			out = append(out, pgmember.ImportDatabase{Name: d, Source: all[d]})
+		if !slices.ContainsFunc(listed, func(i members.ImportDatabase) bool { return i.Name == d }) {
+			out = append(out, members.ImportDatabase{Name: d, Source: all[d]})
 		}
 	}
 	return out
-}
-
-// A cut is a cut-over by its id.
-type cut struct {
-	id, phase, message string
-	gap                int64
 }
 
 // A fenced database of the source may be read-only by a cut-over. That is in the register before anything is altered, and until it is undone.
@@ -98,32 +87,6 @@ type fenced struct {
 	was *string
 	// since when it is read-only, by the clock of the source. Nil: perhaps it is not.
 	since *time.Time
-}
-
-// by id, or in a phase.
-func (p progress) cut(match func(cut) bool) *cut {
-	for i := range p.cuts {
-		if match(p.cuts[i]) {
-			return &p.cuts[i]
-		}
-	}
-	return nil
-}
-
-func (p progress) ended() *cut   { return p.cut(func(c cut) bool { return c.phase == cutDone }) }
-func (p progress) drained() *cut { return p.cut(func(c cut) bool { return c.phase == cutDrained }) }
-
-// unfinished reports whether an import has begun and was not cut over.
-func (p progress) unfinished() bool {
-	return len(p.phases) > 0 && p.drained() == nil && p.ended() == nil
-}
-
-// skipped id: the Database was created with it.
-func (p progress) skipped() string {
-	if c := p.cut(func(c cut) bool { return c.phase == cutSkipped }); c != nil {
-		return c.id
-	}
-	return ""
 }
 
 // local opens a database of this server as superuser. Names are looked up in pg_catalog only, and what the owner of a database can set for it has
@@ -153,11 +116,11 @@ func readRegister(ctx context.Context, conn *pgx.Conn, object, requested string)
 	}
 	if !known {
 		statements = append(statements, "delete from import.object", "insert into import.object (uid) values ("+text(object)+")",
-			"delete from import.cut_over where phase = "+text(cutSkipped),
+			"delete from import.cut_over where phase = "+text(importing.CutSkipped),
 			// What an earlier object did to the source is undone.
 			"update import.fences set cut = ''")
 		if requested != "" {
-			statements = append(statements, "insert into import.cut_over (id, phase) values ("+text(requested)+", "+text(cutSkipped)+") on conflict do nothing")
+			statements = append(statements, "insert into import.cut_over (id, phase) values ("+text(requested)+", "+text(importing.CutSkipped)+") on conflict do nothing")
 		}
 		if err := all(ctx, conn, statements...); err != nil {
 			return progress{}, fmt.Errorf("cannot write the register of the import: %w", err)
@@ -193,9 +156,9 @@ func readProgress(ctx context.Context, conn *pgx.Conn) (progress, error) {
 	if err != nil {
 		return p, fmt.Errorf("cannot read the register of the import: %w", err)
 	}
-	p.cuts, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (cut, error) {
-		var c cut
-		return c, r.Scan(&c.id, &c.phase, &c.message, &c.gap)
+	p.cuts, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (importing.Cut, error) {
+		var c importing.Cut
+		return c, r.Scan(&c.ID, &c.Phase, &c.Message, &c.Gap)
 	})
 	if err != nil {
 		return p, fmt.Errorf("cannot read the register of the import: %w", err)
@@ -205,7 +168,7 @@ func readProgress(ctx context.Context, conn *pgx.Conn) (progress, error) {
 }
 
 // note the phase of a database, and once its schema is known also its tables.
-func note(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, phase string, tables []string) error {
+func note(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase, phase string, tables []string) error {
 	_, err := conn.Exec(ctx, `insert into import.databases as d (name, source, phase, tables) values ($1, $2, $3, coalesce($4::text[], '{}'))
 		on conflict (name) do update set source = $2, phase = $3, tables = coalesce($4, d.tables)`, d.Name, d.Source, phase, tables)
 	if err != nil {
@@ -215,7 +178,7 @@ func note(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, phase 
 }
 
 // noteChanged notes that the source changed what is followed, for good.
-func (p progress) noteChanged(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, what string) error {
+func (p progress) noteChanged(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase, what string) error {
 	if p.changed[d.Name] != "" || what == "" {
 		return nil
 	}
@@ -227,7 +190,7 @@ func (p progress) noteChanged(ctx context.Context, conn *pgx.Conn, d pgmember.Im
 }
 
 // notePublished notes what the publication of a database is before rows are copied by it, and the identifier of the server.
-func notePublished(ctx context.Context, conn *pgx.Conn, d pgmember.ImportDatabase, publication, server string) error {
+func notePublished(ctx context.Context, conn *pgx.Conn, d members.ImportDatabase, publication, server string) error {
 	if _, err := conn.Exec(ctx, "update import.databases set publication = $2, server = $3 where name = $1", d.Name, publication, server); err != nil {
 		return fmt.Errorf("cannot note how database %q is published: %w", d.Name, err)
 	}
@@ -259,9 +222,9 @@ func noteFence(ctx context.Context, conn *pgx.Conn, f fenced) error {
 }
 
 // noteCut notes the phase of a cut-over.
-func noteCut(ctx context.Context, conn *pgx.Conn, c cut) error {
+func noteCut(ctx context.Context, conn *pgx.Conn, c importing.Cut) error {
 	_, err := conn.Exec(ctx, `insert into import.cut_over (id, phase, message, gap) values ($1, $2, $3, $4)
-		on conflict (id) do update set phase = $2, message = $3, gap = $4`, c.id, c.phase, c.message, c.gap)
+		on conflict (id) do update set phase = $2, message = $3, gap = $4`, c.ID, c.Phase, c.Message, c.Gap)
 	if err != nil {
 		return fmt.Errorf("cannot note how far the cut-over is: %w", err)
 	}

@@ -18,7 +18,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/importing"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
@@ -45,7 +47,7 @@ type schemaCopy struct {
 }
 
 // copy the schema of a database of the source. Before it is restored, its tables are noted.
-func (c schemaCopy) copy(ctx context.Context, d pgmember.ImportDatabase, note func([]table) error) error {
+func (c schemaCopy) copy(ctx context.Context, d members.ImportDatabase, note func([]table) error) error {
 	ctx, cancel := context.WithTimeout(ctx, schemaLimit)
 	defer cancel()
 	if err := errors.Join(os.RemoveAll(c.disk), os.Mkdir(c.disk, 0o700)); err != nil {
@@ -101,7 +103,7 @@ func (c schemaCopy) dump(ctx context.Context, database, to string) (seen []table
 			if err := c.pipe(ctx, bounded, "pg_dump", "--format=custom", "--schema-only", "--no-owner", "--no-privileges", "--no-publications", "--no-subscriptions",
 				"--no-security-labels", "--no-tablespaces", "--lock-wait-timeout=60s", "--snapshot="+snapshot, "--dbname="+from.libpq(database)); err != nil {
 				if bounded.left < 0 {
-					return fmt.Errorf("the schema of database %q of the source is larger than %s: make it smaller", database, size(maxSchema))
+					return fmt.Errorf("the schema of database %q of the source is larger than %s: make it smaller", database, importing.Size(maxSchema))
 				}
 				return fmt.Errorf("cannot dump the schema of database %q of the source: %w", database, err)
 			}
