@@ -288,6 +288,15 @@ func TestPolicies(t *testing.T) {
 			do:     p.creates(snapshotter, snapshot("two", "orders-db", "data-ledger-a-0")),
 			want:   "only volumes of data of Database orders-db may be in its snapshots",
 		},
+		"SnapshotOfALongerName": {
+			reason: "The volume belongs to a Database whose name begins in the same way.",
+			do:     p.creates(snapshotter, snapshot("longer", "orders-db", "data-orders-db-eu-a-0")),
+			want:   "only volumes of data of Database orders-db may be in its snapshots",
+		},
+		"SnapshotOfAGeneration": {
+			reason: "After an upgrade the members have other names.",
+			do:     p.creates(snapshotter, snapshot("generation", "orders-db", "data-orders-db-g2-b-0")),
+		},
 		"SnapshotForAnother": {
 			reason: "It must not look like a snapshot of another Database.",
 			do:     p.creates(snapshotter, snapshot("three", "ledger", "data-orders-db-a-0")),
