@@ -142,9 +142,9 @@ func (c *cluster) whole(letter string) string {
 	out, err := c.running(letter).Enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-qAtc", wholeness,
 		"-c", "select bt_index_check(i.indexrelid, true) from pg_index i join pg_class c on c.oid = i.indrelid where c.relnamespace = 'public'::regnamespace")
 	if err != nil {
-		return err.Error() + ": " + string(out)
+		return err.Error() + ": " + out
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(out)
 }
 
 // TestSnapshot of the volumes of a standby and of a leader under load, taken at one moment and without a word to the server. New Databases
