@@ -4,7 +4,7 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// The condition LineageSent of a Pipeline, and its own reason.
+// The condition LineageSent of a Pipeline or Training, and its own reason.
 const (
 	// TypeLineageSent: True while the server for OpenLineage takes the events of runs, False while it does not. No run waits for it. Only
 	// with spec.lineage. It has the reasons of Connected, ReasonProviderMissing and ReasonNothingSent.

@@ -256,7 +256,7 @@ type PipelineSpec struct {
 	// Default: nothing is reported.
 	//
 	// +optional
-	Lineage *PipelineLineage `json:"lineage,omitempty"`
+	Lineage *JobLineage `json:"lineage,omitempty"`
 
 	// VolumeMounts are the folders of the program where volumes of spec.pod.volumes appear, and where config and secret-NAME do, when it is
 	// not their usual folder.

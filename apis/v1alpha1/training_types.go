@@ -235,6 +235,12 @@ type TrainingSpec struct {
 	// +optional
 	Metrics *TrainingMetrics `json:"metrics,omitempty"`
 
+	// Lineage reports each run, and the data that it reads and writes, to the platform's server for OpenLineage. The version of a model that
+	// onSuccess registers is an output, too. It never holds up a run, and a change restarts nothing. Default: nothing is reported.
+	//
+	// +optional
+	Lineage *JobLineage `json:"lineage,omitempty"`
+
 	// Queue of Kueue that admits the runs, where the cluster has Kueue. A change begins another run. Default: no queue.
 	//
 	// +optional

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
-	"github.com/capstan-dev/capstan/function/pipeline/lineage"
+	"github.com/capstan-dev/capstan/function/lineage"
 	"github.com/capstan-dev/capstan/function/pipeline/runs"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/observed"
-	"github.com/capstan-dev/capstan/function/pipeline/lineage"
+	"github.com/capstan-dev/capstan/function/lineage"
 )
 
 const (

@@ -65,6 +65,7 @@ func Of(r release.Release) map[schema.GroupKind]Planner {
 		apisv1alpha1.PreviewGroupVersionKind.GroupKind():    {Plan: preview.Plan, Remembers: preview.Algorithm},
 		apisv1alpha1.TrainingGroupVersionKind.GroupKind(): {Plan: training.Plan, Remembers: trainingnames.Service, Optional: map[string]schema.GroupVersionKind{
 			"run":           observev1alpha1.RunGroupVersionKind,
+			"lineage":       observev1alpha1.LineageGroupVersionKind,
 			"podmonitor":    scrape.PodMonitorGVK,
 			"modelversion":  registryv1alpha1.ModelVersionGroupVersionKind,
 			"modelalias":    registryv1alpha1.ModelAliasGroupVersionKind,

@@ -19,7 +19,7 @@ import (
 func (p *pass) conditions(d *compose.Draft) []xpv2.Condition {
 	cs := []xpv2.Condition{check.Accepted(p.problems), d.Composed(p.accepted()), p.podsHealthy(), p.progressing(), p.succeeded()}
 	if !p.accepted() {
-		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeModelRegistered, v1alpha1.TypeOnSchedule)...)
+		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeModelRegistered, v1alpha1.TypeOnSchedule, v1alpha1.TypeLineageSent)...)
 	}
 	if c := p.onSchedule(); c != nil {
 		cs = append(cs, *c)
@@ -27,7 +27,7 @@ func (p *pass) conditions(d *compose.Draft) []xpv2.Condition {
 	if c := p.modelRegistered(); c != nil {
 		cs = append(cs, *c)
 	}
-	return cs
+	return append(cs, p.lineage().Conditions()...)
 }
 
 // podsHealthy reports what blocks pods.

@@ -96,7 +96,7 @@ func tenth(memory resource.Quantity) *resource.Quantity {
 }
 
 // managed fields of a spec do not reach the pods of a run.
-var managed = []string{"suspend", "rerun", "keepFinishedFor", "onSuccess", "startWithin", "retry.runs", "schedule", "metrics"}
+var managed = []string{"suspend", "rerun", "keepFinishedFor", "onSuccess", "startWithin", "retry.runs", "schedule", "metrics", "lineage"}
 
 // usual values of fields mean the same as none, so that a field that comes with a later version begins no run.
 var usual = sync.OnceValue(func() map[string]any {

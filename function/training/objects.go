@@ -32,6 +32,7 @@ func objects(d *compose.Draft, p *pass) error {
 	networkPolicy(d, p)
 	checkpoints(d, p)
 	run(d, p)
+	p.lineage().Compose(d, p.lineageRuns())
 	monitor(d, p)
 	if err := runObjects(d, p); err != nil {
 		return err

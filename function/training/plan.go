@@ -120,7 +120,7 @@ func (p *pass) ttl(d *compose.Draft) time.Duration {
 		pace = compose.Expecting
 	}
 	deadlines := d.Deadlines()
-	for _, at := range append(p.deadlines, p.keepUntil()) {
+	for _, at := range append(p.deadlines, p.keepUntil(), p.lineageDue()) {
 		if at.After(p.Now) {
 			deadlines = append(deadlines, at)
 		}

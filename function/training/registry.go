@@ -50,9 +50,7 @@ func (p *pass) registered() registration {
 	if synced, _, _ := v.Condition(xpv2.TypeSynced); synced == corev1.ConditionFalse {
 		r.failure = v.Failure()
 	}
-	if ready, _, current := v.Condition(xpv2.TypeReady); ready == corev1.ConditionTrue && current {
-		r.version = v.Status().Version
-	}
+	r.version = p.versionOf(p.ledger.Run)
 	if spec.Alias == "" {
 		r.moved = true
 		return r
@@ -66,6 +64,19 @@ func (p *pass) registered() registration {
 		}
 	}
 	return r
+}
+
+// versionOf the result of a run that the registry gave it, or "".
+func (p *pass) versionOf(run int32) string {
+	o := p.Observed[names.ModelVersion(run)]
+	if o == nil {
+		return ""
+	}
+	v := observed.NewModelVersion(o)
+	if ready, _, current := v.Condition(xpv2.TypeReady); ready != corev1.ConditionTrue || !current {
+		return ""
+	}
+	return v.Status().Version
 }
 
 func (p *pass) registerSpec() *v1alpha1.TrainingRegister {

@@ -36,6 +36,8 @@ type world struct {
 	settings inputv1alpha1.Settings
 	// podMonitors says whether the cluster serves the kind.
 	podMonitors compose.Availability
+	// lineages says whether the provider serves the kind.
+	lineages compose.Availability
 	// workloads says whether it serves Kueue's, and workload is what Kueue says of the Job.
 	workloads compose.Availability
 	workload  compose.Object
@@ -49,7 +51,7 @@ const usualSpec = `{image: registry.example.org/train:1, args: [train], workers:
 func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
 	return &world{
-		t: tb, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), spec: composetest.Parse(tb, spec), settings: settings(),
+		t: tb, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), spec: composetest.Parse(tb, spec), settings: settings(), lineages: compose.Available,
 		Cluster: jobtest.NewCluster(names.JobPrefix),
 	}
 }
@@ -84,7 +86,7 @@ func (w *world) ask() *compose.Plan {
 		Now: w.now, Composite: xr, Observed: w.Composed, Settings: w.settings,
 		Kinds: map[schema.GroupVersionKind]compose.Availability{
 			observev1alpha1.RunGroupVersionKind: compose.Available, scrape.PodMonitorGVK: w.podMonitors, registryv1alpha1.ModelVersionGroupVersionKind: compose.Available,
-			registryv1alpha1.ModelAliasGroupVersionKind: compose.Available, jobpod.WorkloadGVK: w.workloads,
+			registryv1alpha1.ModelAliasGroupVersionKind: compose.Available, jobpod.WorkloadGVK: w.workloads, observev1alpha1.LineageGroupVersionKind: w.lineages,
 		},
 	}
 	return composetest.Ask(w.t, Plan, r, w.find)

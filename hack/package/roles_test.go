@@ -21,7 +21,7 @@ var notWritten = map[string]string{
 	"flinkjobs.observe.capstan.dev":      "composed by a Pipeline",
 	"hooks.observe.capstan.dev":          "composed by an Algorithm",
 	"jobhistories.observe.capstan.dev":   "composed by a Pipeline",
-	"lineages.observe.capstan.dev":       "composed by a Pipeline",
+	"lineages.observe.capstan.dev":       "composed by a Pipeline or Training",
 	"providerconfigusages.capstan.dev":   "written by the provider",
 	"runs.observe.capstan.dev":           "composed by a Training",
 	"topologies.observe.capstan.dev":     "composed by a Database",

@@ -8,7 +8,7 @@ import (
 
 // PipelineSettings are the choices of a platform team for every Pipeline.
 type PipelineSettings struct {
-	// Lineage is the config with the address of the server for OpenLineage, for Pipelines with spec.lineage. With kind ProviderConfig each
+	// Lineage is the config with the address of the server for OpenLineage, for Pipelines and Trainings with spec.lineage. With kind ProviderConfig each
 	// namespace has its own. Default: the ClusterProviderConfig openlineage.
 	//
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "openlineage"}

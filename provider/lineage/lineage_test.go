@@ -44,6 +44,15 @@ func run(name string, minutes int, state v1alpha1.LineageRunState) v1alpha1.Line
 	return r
 }
 
+// writes of a run beside the outputs of all runs.
+func writes(r v1alpha1.LineageRun, datasets ...string) v1alpha1.LineageRun {
+	for _, d := range datasets {
+		namespace, name, _ := strings.Cut(d, " ")
+		r.Outputs = append(r.Outputs, v1alpha1.LineageDataset{Namespace: namespace, Name: name})
+	}
+	return r
+}
+
 // lineage of a job with some runs.
 func lineage(config string, runs ...v1alpha1.LineageRun) *v1alpha1.Lineage {
 	cr := &v1alpha1.Lineage{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "daily-pipeline", UID: "lineage"}}
@@ -143,6 +152,14 @@ func TestEvents(t *testing.T) {
 		"Succeeded": {reason: "It has begun, too.", runs: []v1alpha1.LineageRun{run("a", 0, v1alpha1.LineageSucceeded)}, want: []seen{event("START", "03:00:00Z"), event("COMPLETE", "03:01:00Z")}},
 		"Failed":    {reason: "The program gave up.", runs: []v1alpha1.LineageRun{run("a", 0, v1alpha1.LineageFailed)}, want: []seen{event("START", "03:00:00Z"), event("FAIL", "03:01:00Z")}},
 		"Ended":     {reason: "An edit ended it.", runs: []v1alpha1.LineageRun{run("a", 0, v1alpha1.LineageEnded)}, want: []seen{event("START", "03:00:00Z"), event("ABORT", "03:01:00Z")}},
+		"Outputs": {
+			reason: "What only this run writes is in the event about its end, once.", runs: []v1alpha1.LineageRun{writes(
+				run("a", 0, v1alpha1.LineageSucceeded), "mlflow://mlflow fraud/7", "postgres://orders-db-rw.shop.svc:5432 shop.public.features")},
+			want: []seen{
+				event("START", "03:00:00Z"),
+				{"COMPLETE", "03:01:00Z", "test/shop", "daily", "BATCH", strings.TrimSuffix(data, "]") + " {mlflow://mlflow fraud/7}]"},
+			},
+		},
 		"Two": {
 			reason: "Runs go out in their order, and names of runs may come again.",
 			runs:   []v1alpha1.LineageRun{run("a", 0, v1alpha1.LineageSucceeded), run("a", 5, v1alpha1.LineageRunning)},

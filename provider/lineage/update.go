@@ -4,6 +4,7 @@ package lineage
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,11 @@ func (e *external) event(cr *v1alpha1.Lineage, r v1alpha1.LineageRun, of openlin
 	}
 	if of != openlineage.Start && r.EndedAt != nil {
 		out.Time = r.EndedAt.Time
+		for _, d := range datasets(r.Outputs) {
+			if !slices.Contains(out.Outputs, d) {
+				out.Outputs = append(out.Outputs, d)
+			}
+		}
 	}
 	return out
 }

@@ -247,6 +247,8 @@ func fields() map[string]field {
 		"Lineage.spec.forProvider.outputs[].name":                            {harmless: anyDataset},
 		"Lineage.spec.forProvider.runs[].name":                               {harmless: "It is hashed with the cluster and the namespace into the ID of a run."},
 		"Lineage.spec.forProvider.runs[].startedAt":                          {harmless: "It is a time."},
+		"Lineage.spec.forProvider.runs[].outputs[].namespace":                {harmless: anyDataset},
+		"Lineage.spec.forProvider.runs[].outputs[].name":                     {harmless: anyDataset},
 		"Lineage.spec.forProvider.runs[].endedAt":                            {harmless: "It is a time."},
 		"Receiver.metadata.annotations[crossplane.io/external-name]":         {harmless: "A Receiver has nothing outside."},
 		"Receiver.spec.forProvider.rules[].name":                             {harmless: "It is a part of the names of its Signals, which the schema bounds."},

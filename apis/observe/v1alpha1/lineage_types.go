@@ -10,7 +10,7 @@ import (
 
 // A Lineage sends events about the runs of one job, and the data that they read and write, to a server for OpenLineage. Each run has two
 // events: when it began, and how it ended. It is quiet: its status changes only when an event was sent, or when another cause keeps one
-// from being sent. Each Pipeline with spec.lineage composes one.
+// from being sent. Each Pipeline and each Training with spec.lineage composes one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -73,7 +73,7 @@ type LineageParameters struct {
 	// Job whose runs are reported, by its name in the namespace of jobs that the config defines.
 	//
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Pipeline: lower case letters, digits and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Pipeline or Training: lower case letters, digits and '-'"
 	// +kubebuilder:example="daily-features"
 	Job string `json:"job"`
 
@@ -171,6 +171,15 @@ type LineageRun struct {
 	// +kubebuilder:example="2026-01-01T03:20:00Z"
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
+
+	// Outputs are datasets that only this run writes, beside the outputs of all runs. They are in the event about its end.
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=name
+	// +optional
+	Outputs []LineageDataset `json:"outputs,omitempty"`
 }
 
 // LineageStatus is what has been sent.

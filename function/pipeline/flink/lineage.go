@@ -9,7 +9,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/flink"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
-	"github.com/capstan-dev/capstan/function/pipeline/lineage"
+	"github.com/capstan-dev/capstan/function/lineage"
 )
 
 // mostRuns that a Lineage remembers of a stream.

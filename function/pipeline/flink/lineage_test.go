@@ -11,7 +11,7 @@ import (
 	contract "github.com/capstan-dev/capstan/apis/flink"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/observed"
-	"github.com/capstan-dev/capstan/function/pipeline/lineage"
+	"github.com/capstan-dev/capstan/function/lineage"
 )
 
 // TestLineage: each revision is a run, which ends when another one is desired, or none.

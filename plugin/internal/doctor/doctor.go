@@ -337,7 +337,7 @@ func (d *doctor) connections() {
 		{"prometheus", "rollouts that decide on evidence, and scaling on latency", "docs/metrics.md"},
 		{"s3", "backups to buckets of the platform", "docs/connect-s3.md"},
 		{"mlflow", "a model registry", "docs/connect-mlflow.md"},
-		{"openlineage", "events about runs of Pipelines", "docs/pipeline.md"},
+		{"openlineage", "events about runs of Pipelines and Trainings", "docs/pipeline.md"},
 	} {
 		i := slices.IndexFunc(list, func(u unstructured.Unstructured) bool { return u.GetName() == name.config })
 		if i < 0 {

@@ -2,8 +2,8 @@
 
 package v1alpha1
 
-// PipelineLineage is what events about runs say of their data.
-type PipelineLineage struct {
+// JobLineage is what events about runs of a Pipeline or Training say of their data.
+type JobLineage struct {
 	// Inputs are the datasets that the program reads. Default: none.
 	//
 	// +kubebuilder:validation:MaxItems=64
@@ -12,7 +12,7 @@ type PipelineLineage struct {
 	// +listMapKey=name
 	// +kubebuilder:example={{"namespace":"s3://lake","name":"raw/clicks"}}
 	// +optional
-	Inputs []PipelineDataset `json:"inputs,omitempty"`
+	Inputs []JobDataset `json:"inputs,omitempty"`
 
 	// Outputs are the datasets that the program writes. Default: none.
 	//
@@ -22,11 +22,11 @@ type PipelineLineage struct {
 	// +listMapKey=name
 	// +kubebuilder:example={{"namespace":"postgres://orders-db-rw.shop.svc:5432","name":"shop.public.features"}}
 	// +optional
-	Outputs []PipelineDataset `json:"outputs,omitempty"`
+	Outputs []JobDataset `json:"outputs,omitempty"`
 }
 
-// PipelineDataset is a dataset by its name in OpenLineage, whose naming conventions let other tools find it.
-type PipelineDataset struct {
+// JobDataset is a dataset by its name in OpenLineage, whose naming conventions let other tools find it.
+type JobDataset struct {
 	// Namespace is where the data is, for instance s3://BUCKET or postgres://HOST:PORT.
 	//
 	// +kubebuilder:validation:MinLength=1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lineage has the provider report the runs of a Pipeline to the server for OpenLineage that the platform names. Nothing of a run
+// Package lineage has the provider report the runs of a Pipeline or Training to the server for OpenLineage that the platform names. Nothing of a run
 // depends on it.
 package lineage
 
@@ -29,12 +29,12 @@ const most = 64
 type Job struct {
 	Request compose.Request
 
-	// Name of the Pipeline, and the metadata of the Lineage.
+	// Name of the Pipeline or Training, and the metadata of the Lineage.
 	Name     string
 	Metadata *applymetav1.ObjectMetaApplyConfiguration
 
-	// Spec of the Pipeline, which wants a Lineage or not.
-	Spec      *v1alpha1.PipelineLineage
+	// Spec of the Pipeline or Training, which wants a Lineage or not.
+	Spec      *v1alpha1.JobLineage
 	Streaming bool
 }
 
@@ -63,7 +63,7 @@ func (j Job) Compose(d *compose.Draft, runs []observev1alpha1.LineageRun) {
 	}))
 }
 
-func datasets(of []v1alpha1.PipelineDataset) []observev1alpha1.LineageDataset {
+func datasets(of []v1alpha1.JobDataset) []observev1alpha1.LineageDataset {
 	all := make([]observev1alpha1.LineageDataset, 0, len(of))
 	for _, d := range of {
 		all = append(all, observev1alpha1.LineageDataset(d))
