@@ -58,8 +58,9 @@ func (p *pass) started(run int32, at time.Time) observev1alpha1.LineageRun {
 	return observev1alpha1.LineageRun{Name: p.Job(run), StartedAt: metav1.NewTime(at), State: observev1alpha1.LineageRunning}
 }
 
+// endOf a run. Something else ends a run that neither succeeds nor fails.
 func endOf(o runs.Outcome) observev1alpha1.LineageRunState {
-	switch o { //nolint:exhaustive // Each of the others is ended by something else.
+	switch o {
 	case runs.OutcomeSucceeded:
 		return observev1alpha1.LineageSucceeded
 	case runs.OutcomeFailed:

@@ -3,6 +3,7 @@
 package training
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -31,10 +32,11 @@ func (w *world) events() []string {
 		if r.EndedAt != nil {
 			one += "-" + r.EndedAt.UTC().Format("15:04")
 		}
+		words := []string{one}
 		for _, o := range r.Outputs {
-			one += " " + o.Namespace + " " + o.Name
+			words = append(words, o.Namespace, o.Name)
 		}
-		all = append(all, one)
+		all = append(all, strings.Join(words, " "))
 	}
 	return all
 }
