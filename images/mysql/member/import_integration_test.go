@@ -254,7 +254,7 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.start(first) // without data: it copies another member
-	c.eventually("it is back", 3*time.Minute, func() bool { return c.ready("a", "b", "c") })
+	c.eventually("it is back", 8*time.Minute, func() bool { return c.ready("a", "b", "c") })
 
 	// What is not copied is passed over, and what is not imported is not followed. A schema is.
 	l.SQL("CREATE USER late IDENTIFIED BY 'secret'", "GRANT SELECT ON past.* TO late", "CREATE DEFINER = late PROCEDURE past.p() SELECT 1", "INSERT INTO oldxshop.secret VALUES (1)",
@@ -268,7 +268,7 @@ func TestImport(t *testing.T) {
 	t.Logf("leader %s is killed while it follows", second)
 	c.eventually("another leads", 90*time.Second, func() bool { l := c.leader(); return l != "" && l != second })
 	c.start(second)
-	c.eventually("it is back", 3*time.Minute, func() bool { return c.ready("a", "b", "c") })
+	c.eventually("it is back", 8*time.Minute, func() bool { return c.ready("a", "b", "c") })
 	t.Logf("following again after %s", c.comes(members.ImportFollowing, time.Minute))
 	third, next := c.leader(), c.followers()[0]
 	c.annotate(members.SuffixFailover, "provider", map[string]string{
