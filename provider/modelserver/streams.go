@@ -66,7 +66,7 @@ func streamAlerts() []Alert {
 			Alert: "StreamBlocked", Severity: "warning", For: "1m",
 			Expr:        in("Blocked"),
 			Summary:     "The stream of Pipeline {{ $labels.pipeline }} of namespace {{ $labels.namespace }} is not started.",
-			Description: "Flink would begin without the state that was there, or with the state of another Pipeline. " + where,
+			Description: "Most often the state folder cannot be used, or what was in it is gone. " + where,
 		},
 		{
 			// The two phases may alternate.
