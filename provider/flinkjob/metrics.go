@@ -7,9 +7,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-dev/capstan/apis/flink"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/runner"
+	"github.com/capstan-dev/capstan/provider/modelserver"
 )
 
 // collectTimeout is how long the cache may take to list FlinkJobs.
@@ -17,38 +21,42 @@ const collectTimeout = 5 * time.Second
 
 // Counts of streams as metrics. What is gone leaves no series behind, because they are read at each scrape.
 type counts struct {
-	kube client.Reader
+	kube, pods client.Reader
 
-	phase, checkpoint, fault, savepoint, restarts, blocked *prometheus.Desc
+	phase, checkpoint, interval, fault, savepoint, restarts, silent, blocked *prometheus.Desc
 }
 
-func newCounts(kube client.Reader) *counts {
+func newCounts(kube, pods client.Reader) *counts {
 	desc := func(name, help string, more ...string) *prometheus.Desc {
-		return prometheus.NewDesc("capstan_stream_"+name, help, append([]string{"pipeline_namespace", "pipeline"}, more...), nil)
+		return prometheus.NewDesc(name, help, append([]string{modelserver.LabelPipelineNamespace, modelserver.LabelPipeline}, more...), nil)
 	}
 	return &counts{
 		kube:  kube,
-		phase: desc("phase", "The phase that a stream with Flink is in, as 1.", "phase"),
-		checkpoint: desc("last_checkpoint_timestamp_seconds",
+		pods:  pods,
+		phase: desc(modelserver.MetricStreamPhase, "The phase that a stream with Flink is in, as 1.", modelserver.LabelPhase),
+		checkpoint: desc(modelserver.MetricStreamCheckpoint,
 			"When the newest checkpoint of a stream became complete, in seconds since 1970, as of the status of its FlinkJob."),
-		fault:     desc("checkpoint_failed", "Whether the last checkpoint of a stream failed."),
-		savepoint: desc("savepoint_failed", "Whether the last stop of a stream took no savepoint."),
-		restarts:  desc("restarts", "How often the revision of a stream restarted."),
-		blocked:   desc("pods_blocked", "What blocks pods of a stream, as 1.", "reason"),
+		interval:  desc(modelserver.MetricStreamInterval, "The time between two checkpoints of a stream, as its JobManager has it."),
+		fault:     desc(modelserver.MetricStreamFailed, "Whether the last checkpoint of a stream failed."),
+		savepoint: desc("capstan_stream_savepoint_failed", "Whether the last stop of a stream took no savepoint."),
+		restarts:  desc(modelserver.MetricStreamRestarts, "How often the revision of a stream restarted."),
+		silent:    desc(modelserver.MetricStreamSilent, "Whether the JobManager of a stream runs and its companion does not answer."),
+		blocked:   desc(modelserver.MetricStreamBlocked, "What blocks pods of a stream, as 1.", modelserver.LabelReason),
 	}
 }
 
 // Describe the metrics.
 func (c *counts) Describe(into chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.phase, c.checkpoint, c.fault, c.savepoint, c.restarts, c.blocked} {
+	for _, d := range []*prometheus.Desc{c.phase, c.checkpoint, c.interval, c.fault, c.savepoint, c.restarts, c.silent, c.blocked} {
 		into <- d
 	}
 }
 
-// Collect the metrics from the cache. While it cannot be read there are none.
+// Collect the metrics from the caches. While one cannot be read there are none of it.
 func (c *counts) Collect(into chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
+	c.intervals(ctx, into)
 	l := &v1alpha1.FlinkJobList{}
 	if err := c.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return
@@ -85,7 +93,29 @@ func (c *counts) collect(into chan<- prometheus.Metric, of [2]string, at *v1alph
 	gauge(c.fault, yes(at.CheckpointFault != ""))
 	gauge(c.savepoint, yes(at.SavepointError != ""))
 	gauge(c.restarts, float64(at.Restarts))
+	gauge(c.silent, yes(at.Silent != ""))
 	if at.Checkpoint != nil {
 		gauge(c.checkpoint, float64(at.Checkpoint.At.Unix()))
+	}
+}
+
+// intervals between checkpoints, by the plans of JobManagers. With two of one Pipeline, while one goes, the longest counts.
+func (c *counts) intervals(ctx context.Context, into chan<- prometheus.Metric) {
+	l := &corev1.PodList{}
+	if err := c.pods.List(ctx, l, client.MatchingLabels{flink.LabelRole: flink.RoleJobManager}, client.UnsafeDisableDeepCopy); err != nil {
+		return
+	}
+	longest := map[[2]string]int{}
+	for i := range l.Items {
+		p := &l.Items[i]
+		plan, err := flink.ParsePlan([]byte(p.GetAnnotations()[runner.AnnotationPlan]))
+		if err != nil {
+			continue
+		}
+		of := [2]string{p.GetNamespace(), p.GetLabels()[runner.LabelPipeline]}
+		longest[of] = max(longest[of], plan.CheckpointSeconds)
+	}
+	for of, seconds := range longest {
+		into <- prometheus.MustNewConstMetric(c.interval, prometheus.GaugeValue, float64(seconds), of[:]...)
 	}
 }

@@ -45,7 +45,7 @@ func Setup(guard *outside.Guard) func(ctrl.Manager, controller.Options) error {
 		if err != nil {
 			return err
 		}
-		obs := &observer{seen: pods, now: time.Now, phone: podask.NewPhone(newAsker(guard.PodDialer), time.Now), counts: newCounts(mgr.GetClient())}
+		obs := &observer{seen: pods, now: time.Now, phone: podask.NewPhone(newAsker(guard.PodDialer), time.Now), counts: newCounts(mgr.GetClient(), pods)}
 		if err := kind.ServeMetrics("streams", obs.counts); err != nil {
 			return err
 		}
@@ -80,6 +80,9 @@ func slim(o any) (any, error) {
 	}
 	small := p.DeepCopy()
 	small.ManagedFields, small.Annotations, small.Spec.Volumes = nil, nil, nil
+	if plan := p.GetAnnotations()[runner.AnnotationPlan]; plan != "" && p.GetLabels()[flink.LabelRole] == flink.RoleJobManager {
+		small.Annotations = map[string]string{runner.AnnotationPlan: plan}
+	}
 	for _, containers := range [][]corev1.Container{small.Spec.InitContainers, small.Spec.Containers} {
 		for i := range containers {
 			c := &containers[i]

@@ -192,6 +192,7 @@ func groups(indent string) string {
 		{"capstan-rollouts", rolloutRules(), rolloutAlerts()},
 		{"capstan-trainings", trainingRules(), trainingAlerts()},
 		{"capstan-pipelines", pipelineRules(), pipelineAlerts()},
+		{"capstan-streams", streamRules(), streamAlerts()},
 	} {
 		line(1, "- name: "+of.group)
 		line(2, "interval: "+every)
