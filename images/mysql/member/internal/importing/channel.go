@@ -83,6 +83,9 @@ func unread(code string) string {
 	if code == "13114" || code == "1236" {
 		return "the source has removed binary logs with changes that are not here: make another Database, and raise binlog_expire_logs_seconds there"
 	}
+	if code == "13117" {
+		return "the source has the server_id of this member: run set persist server_id there, with another number"
+	}
 	return fmt.Sprintf("MySQL cannot read the binary log of the source (error %s): see the log of the leader's pod for why", code)
 }
 

@@ -6,6 +6,7 @@ package layout
 
 import (
 	"fmt"
+	"hash/fnv"
 	"net"
 	"os"
 	"strconv"
@@ -133,17 +134,24 @@ func MemberOf(host string) string {
 // Inner is where other members reach the server of a host, which may be an address.
 func Inner(host string) string { return net.JoinHostPort(host, strconv.Itoa(mysqlmember.PortMembers)) }
 
-// most members of a generation, by their letters.
-const most = 16
+// What the numbers in an id of a server are bounded by: members of a generation, by their letters, generations, and Databases.
+const (
+	mostMembers     = 16
+	mostGenerations = 1 << 12
+	mostDatabases   = 1<<15 - 1
+)
 
-// ServerID is 16 times the generation and the place of the member's letter in the alphabet. Generations must not share ids: a server
-// skips events that carry its own id.
+// ServerID has 15 bits of a hash of the Database's identity, 12 bits of the generation, and four of the place of the member's letter in the
+// alphabet. Generations must not share ids, because a server skips events that carry its own id. Two Databases should not, because a server
+// follows none of its own id, as an import does. No id is below 65536.
 func (n Names) ServerID(generation int) (uint32, error) {
 	letter := n.Name[strings.LastIndexByte(n.Name, '-')+1:]
-	if len(letter) != 1 || letter[0] < 'a' || letter[0] >= 'a'+most || generation < 1 {
+	if len(letter) != 1 || letter[0] < 'a' || letter[0] >= 'a'+mostMembers || generation < 1 || generation >= mostGenerations {
 		return 0, fmt.Errorf("cannot give the server an id: %q is no name of a member, or %d no generation", n.Name, generation)
 	}
-	return uint32(most*generation) + uint32(letter[0]-'a'), nil //nolint:gosec // Generations are few.
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(n.Identity))
+	return ((1+hash.Sum32()%mostDatabases)*mostGenerations+uint32(generation))*mostMembers + uint32(letter[0]-'a'), nil
 }
 
 // GroupName is the first name of the group of a generation. Each generation has its own, so that two histories never share transaction ids.
