@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
-	"github.com/capstan-dev/capstan/function/observed"
 	"github.com/capstan-dev/capstan/function/lineage"
+	"github.com/capstan-dev/capstan/function/observed"
 )
 
 const (

@@ -39,7 +39,7 @@ func MemberFile(s *facts.Cluster) engine.Member {
 		Import: importFile(s), Dumps: dumpsFile(s), TakeOver: takeOverFile(s),
 	}
 	if m.From != nil && m.From.Snapshot == nil && s.SourceSnapshot() != "" {
-		m.From.Snapshot = m.Recorded.Snapshot
+		m.From.Snapshot = m.Snapshot
 	}
 	if r := s.Spec.Reinitialize; r != nil {
 		m.Reinitialize = &members.Reinitialize{ID: r.ID, Member: r.Member}

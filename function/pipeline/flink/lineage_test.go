@@ -10,8 +10,8 @@ import (
 
 	contract "github.com/capstan-dev/capstan/apis/flink"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
-	"github.com/capstan-dev/capstan/function/observed"
 	"github.com/capstan-dev/capstan/function/lineage"
+	"github.com/capstan-dev/capstan/function/observed"
 )
 
 // TestLineage: each revision is a run, which ends when another one is desired, or none.
