@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/lineage"
+	"github.com/capstan-dev/capstan/function/lineage/lineagetest"
 	"github.com/capstan-dev/capstan/function/observed"
 )
 
@@ -20,20 +21,6 @@ const (
 	reported   = `{lineage: {inputs: [{namespace: "s3://lake", name: raw/clicks}], outputs: [{namespace: "s3://lake", name: features}]}}`
 	unreported = `{lineage: null}`
 )
-
-// events that the composed Lineage asks for: the runs with their states and times of the day.
-func (w *world) events() []string {
-	p, _ := observed.Parameters[observev1alpha1.LineageParameters](w.Composed[lineage.Resource])
-	all := make([]string, 0, len(p.Runs))
-	for _, r := range p.Runs {
-		one := r.Name + " " + string(r.State) + " " + r.StartedAt.UTC().Format("15:04")
-		if r.EndedAt != nil {
-			one += "-" + r.EndedAt.UTC().Format("15:04")
-		}
-		all = append(all, one)
-	}
-	return all
-}
 
 func TestLineage(t *testing.T) {
 	later := func(w *world) { w.now = w.now.Add(10 * time.Minute) }
@@ -88,7 +75,7 @@ func TestLineage(t *testing.T) {
 				step(w)
 				w.settle()
 			}
-			if diff := cmp.Diff(append([]string{}, tc.want...), w.events()); diff != "" {
+			if diff := cmp.Diff(append([]string{}, tc.want...), lineagetest.Runs(w.Composed[lineage.Resource])); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 			if tc.want != nil {
@@ -156,7 +143,7 @@ func TestLineageIsBounded(t *testing.T) {
 		w.report("daily-"+w.now.Format("1504"), `{phase: Running}`)
 	}
 	w.settle()
-	got := w.events()
+	got := lineagetest.Runs(w.Composed[lineage.Resource])
 	if len(got) != 64 || got[63] != "daily-1310 Running 13:10" {
 		t.Errorf("want the newest 64 of 70 runs, got %d: %v", len(got), got)
 	}

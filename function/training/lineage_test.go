@@ -3,7 +3,6 @@
 package training
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/lineage"
+	"github.com/capstan-dev/capstan/function/lineage/lineagetest"
 	"github.com/capstan-dev/capstan/function/observed"
 	"github.com/capstan-dev/capstan/function/training/names"
 )
@@ -22,24 +22,6 @@ const (
 	reported = `{lineage: {inputs: [{namespace: "s3://lake", name: transactions}], outputs: [{namespace: "s3://reports", name: fraud}]}}`
 	register = `{onSuccess: {register: {model: fraud, source: "s3://models/fraud/{run}"}}}`
 )
-
-// events that the composed Lineage asks for: the runs with their states, times of the day, and outputs of their own.
-func (w *world) events() []string {
-	p, _ := observed.Parameters[observev1alpha1.LineageParameters](w.Composed[lineage.Resource])
-	all := make([]string, 0, len(p.Runs))
-	for _, r := range p.Runs {
-		one := r.Name + " " + string(r.State) + " " + r.StartedAt.UTC().Format("15:04")
-		if r.EndedAt != nil {
-			one += "-" + r.EndedAt.UTC().Format("15:04")
-		}
-		words := []string{one}
-		for _, o := range r.Outputs {
-			words = append(words, o.Namespace, o.Name)
-		}
-		all = append(all, strings.Join(words, " "))
-	}
-	return all
-}
 
 // version that the registry gives a run.
 func (w *world) version(run int32, version string) {
@@ -121,7 +103,7 @@ func TestLineage(t *testing.T) {
 				step(w)
 				w.settle()
 			}
-			if diff := cmp.Diff(append([]string{}, tc.want...), w.events()); diff != "" {
+			if diff := cmp.Diff(append([]string{}, tc.want...), lineagetest.Runs(w.Composed[lineage.Resource])); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 			if tc.want == nil {

@@ -11,6 +11,7 @@ import (
 	contract "github.com/capstan-dev/capstan/apis/flink"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/lineage"
+	"github.com/capstan-dev/capstan/function/lineage/lineagetest"
 	"github.com/capstan-dev/capstan/function/observed"
 )
 
@@ -51,14 +52,7 @@ func TestLineage(t *testing.T) {
 				w.settle()
 			}
 			p, _ := observed.Parameters[observev1alpha1.LineageParameters](w.composed[lineage.Resource])
-			var got []string
-			for _, r := range p.Runs {
-				one := r.Name + " " + string(r.State) + " " + r.StartedAt.UTC().Format("15:04")
-				if r.EndedAt != nil {
-					one += "-" + r.EndedAt.UTC().Format("15:04")
-				}
-				got = append(got, one)
-			}
+			got := lineagetest.Runs(w.composed[lineage.Resource])
 			if diff := cmp.Diff(tc.want, got); diff != "" || !p.Streaming || p.Job != "clicks" {
 				t.Errorf("%s %+v -want, +got:\n%s", tc.reason, p, diff)
 			}
