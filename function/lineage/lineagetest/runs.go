@@ -4,6 +4,8 @@
 package lineagetest
 
 import (
+	"strings"
+
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/observed"
@@ -18,10 +20,11 @@ func Runs(o compose.Object) []string {
 		if r.EndedAt != nil {
 			one += "-" + r.EndedAt.UTC().Format("15:04")
 		}
+		words := append(make([]string, 0, 1+2*len(r.Outputs)), one)
 		for _, out := range r.Outputs {
-			one += " " + out.Namespace + " " + out.Name
+			words = append(words, out.Namespace, out.Name)
 		}
-		all = append(all, one)
+		all = append(all, strings.Join(words, " "))
 	}
 	return all
 }
