@@ -114,19 +114,15 @@ func grants(ctx context.Context, c *sql.Conn, user, host string, statements []st
 	}
 	var has []string
 	if there > 0 {
-		rows, err := c.QueryContext(ctx, fmt.Sprintf("SHOW GRANTS FOR %s@%s", Text(user), Text(host)))
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
+		err := each(ctx, c, fmt.Sprintf("SHOW GRANTS FOR %s@%s", Text(user), Text(host)), func(rows *sql.Rows) error {
 			var one string
 			if err := rows.Scan(&one); err != nil {
-				return nil, err
+				return err
 			}
 			has = append(has, words(one)...)
-		}
-		if err := rows.Err(); err != nil {
+			return nil
+		})
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -24,20 +24,15 @@ func (t Table) String() string { return t.Database + "." + t.Name }
 // Tables of users, in all databases.
 func (s *Server) Tables(ctx context.Context) (out []Table, err error) {
 	err = s.Session(ctx, "list tables", func(c *sql.Conn) error {
-		rows, err := c.QueryContext(ctx, `SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'
-			AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY 1, 2`)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
+		return each(ctx, c, `SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'
+			AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY 1, 2`, func(rows *sql.Rows) error {
 			var t Table
 			if err := rows.Scan(&t.Database, &t.Name); err != nil {
 				return err
 			}
 			out = append(out, t)
-		}
-		return rows.Err()
+			return nil
+		})
 	})
 	return out, err
 }
@@ -45,12 +40,7 @@ func (s *Server) Tables(ctx context.Context) (out []Table, err error) {
 // Check a table with its indexes. It returns what is wrong with it; "" when nothing is.
 func (s *Server) Check(ctx context.Context, t Table) (wrong string, err error) {
 	err = s.Session(ctx, "check the table "+t.String(), func(c *sql.Conn) error {
-		rows, err := c.QueryContext(ctx, "CHECK TABLE "+Name(t.Database)+"."+Name(t.Name))
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
+		return each(ctx, c, "CHECK TABLE "+Name(t.Database)+"."+Name(t.Name), func(rows *sql.Rows) error {
 			var table, op, kind, text string
 			if err := rows.Scan(&table, &op, &kind, &text); err != nil {
 				return err
@@ -59,8 +49,8 @@ func (s *Server) Check(ctx context.Context, t Table) (wrong string, err error) {
 			if kind == "error" || kind == "warning" || kind == "status" && text != "OK" && !strings.HasPrefix(text, "Table is already up to date") {
 				wrong = strings.TrimPrefix(wrong+"; "+text, "; ")
 			}
-		}
-		return rows.Err()
+			return nil
+		})
 	})
 	return wrong, err
 }

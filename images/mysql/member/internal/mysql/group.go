@@ -24,21 +24,16 @@ func (s *Server) Look(ctx context.Context) (decision.Look, error) {
 			return err
 		}
 		l.Received = received.String
-		rows, err := c.QueryContext(ctx, `SELECT m.MEMBER_ID, m.MEMBER_HOST, m.MEMBER_STATE, m.MEMBER_ROLE, m.MEMBER_VERSION,
+		return each(ctx, c, `SELECT m.MEMBER_ID, m.MEMBER_HOST, m.MEMBER_STATE, m.MEMBER_ROLE, m.MEMBER_VERSION,
 			COALESCE(s.COUNT_TRANSACTIONS_IN_QUEUE + s.COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE, 0)
-			FROM performance_schema.replication_group_members m LEFT JOIN performance_schema.replication_group_member_stats s USING (MEMBER_ID)`)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
+			FROM performance_schema.replication_group_members m LEFT JOIN performance_schema.replication_group_member_stats s USING (MEMBER_ID)`, func(rows *sql.Rows) error {
 			var p decision.Peer
 			if err := rows.Scan(&p.Server, &p.Host, &p.State, &p.Role, &p.Version, &p.Queue); err != nil {
 				return err
 			}
 			l.Group = append(l.Group, p)
-		}
-		return rows.Err()
+			return nil
+		})
 	})
 	// The package of a distribution adds its own number.
 	l.Version, _, _ = strings.Cut(l.Version, "-")

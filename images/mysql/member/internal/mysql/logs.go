@@ -56,20 +56,15 @@ func (s *Server) Logs(ctx context.Context) (Logs, error) {
 		if l.Received, err = gtid.Parse(received.String); err != nil {
 			return err
 		}
-		rows, err := c.QueryContext(ctx, "SHOW BINARY LOGS")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
+		return each(ctx, c, "SHOW BINARY LOGS", func(rows *sql.Rows) error {
 			var f LogFile
 			var encrypted string
 			if err := rows.Scan(&f.Name, &f.Size, &encrypted); err != nil {
 				return err
 			}
 			l.Files = append(l.Files, f)
-		}
-		return rows.Err()
+			return nil
+		})
 	})
 	return l, err
 }

@@ -65,18 +65,3 @@ func run(ctx context.Context, c *sql.Conn, statements []string, err error) error
 	}
 	return err
 }
-
-// each row of a query.
-func each(ctx context.Context, c *sql.Conn, query string, take func(*sql.Rows) error) error {
-	rows, err := c.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		if err := take(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}

@@ -101,6 +101,21 @@ func (s *Server) Session(ctx context.Context, what string, do func(*sql.Conn) er
 	return nil
 }
 
+// each row of a query.
+func each(ctx context.Context, c *sql.Conn, query string, take func(*sql.Rows) error) error {
+	rows, err := c.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := take(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // plain error: one that says that nothing answered says so in our words.
 func plain(ctx context.Context, err error) error {
 	var said *driver.MySQLError
