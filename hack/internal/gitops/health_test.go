@@ -93,6 +93,7 @@ func TestHealthOfExamples(t *testing.T) {
 		"preview/expired":              "Suspended",
 		"preview/not-allowed":          "Degraded",
 		"training/failed":              "Degraded",
+		"training/lineage":             "Healthy",
 		"training/not-allowed":         "Degraded",
 		"training/suspended":           "Suspended",
 		"algorithm/image-pull-failed":  "Degraded",
