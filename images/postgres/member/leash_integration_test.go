@@ -89,19 +89,22 @@ func TestLabelFollowsLock(t *testing.T) {
 	begin(t, c, "a", "b", "c")
 	w := c.write()
 	for round := range rounds(2) {
-		c.eventually("all members are ready", time.Minute, func() bool { return c.ready("a", "b", "c") && c.synchronous() })
+		c.eventually("all members are ready", 10*time.Minute, func() bool { return c.ready("a", "b", "c") && c.synchronous() })
 		before := c.leader()
 		r := c.running(before)
 		r.Signal(syscall.SIGSTOP, nil)
 		took := c.eventually("another member leads", time.Minute, func() bool { return c.leader() != before && c.leader() != "" })
 		r.Signal(syscall.SIGCONT, nil)
 		now := c.leader()
-		c.eventually("the old leader follows", time.Minute, func() bool { return c.pods()[before].Labels[v1alpha1.LabelRole] == v1alpha1.RoleLabelReplica })
+		// A machine that others use is slow to start a server, which is no defect.
+		back := c.eventually("the old leader follows", 10*time.Minute, func() bool {
+			return c.pods()[before].Labels[v1alpha1.LabelRole] == v1alpha1.RoleLabelReplica
+		})
 		if c.leader() != now {
 			t.Errorf("round %d: %s leads, and %s led", round, c.leader(), now)
 		}
 		gap, _ := w.reset()
-		t.Logf("round %d: another led after %s, longest gap in writing %s", round, took, gap)
+		t.Logf("round %d: another led after %s, the old leader followed after %s more, longest gap in writing %s", round, took, back, gap)
 	}
 	w.check(t)
 	c.oneLeader()
