@@ -113,6 +113,8 @@ const (
 	ReasonPatroniEnded = "PatroniEnded"
 	// ReasonRolesOrExtensionsFailed: the leader could not create what only a superuser can.
 	ReasonRolesOrExtensionsFailed = "RolesOrExtensionsFailed"
+	// ReasonWaitingForData: another member makes the first data, and this one copies it then.
+	ReasonWaitingForData = "WaitingForData"
 	// ReasonWALVolumeLost: the volume of the write-ahead log is missing or has lost the log that the data needs.
 	ReasonWALVolumeLost = "WALVolumeLost"
 	// ReasonWALVolumeTooSmall: the write-ahead log has no room on the volume that it gets.

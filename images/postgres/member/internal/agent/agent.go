@@ -125,7 +125,7 @@ func (c *Command) loops(k kube.Client, marks *lines.Marks, log *slog.Logger) (*S
 	labeler := &role.Labeler{
 		Pod: c.Pod, Pods: own, Patroni: api, Supervised: func() bool { return supervisor.Child() != nil }, Lock: lock, Reporter: reporter,
 		Holds:    func(ctx context.Context) error { return store.Holds(ctx, c.Pod) },
-		MayServe: (&takeover.Keeper{Names: c.Names, Kube: k, Pods: own, Log: log}).MayServe,
+		MayServe: mayServe(&takeover.Keeper{Names: c.Names, Kube: k, Pods: own, Log: log}),
 		Role:     leadership, Manage: manage, Archive: archiveNoted, Fence: fence, Wake: label, Log: log,
 	}
 	watchdog := &Watchdog{patroni: api, supervisor: supervisor, probes: probes, log: log, storage: []*volume.Responder{{Dir: pgmember.FolderVolume}}}
@@ -160,5 +160,15 @@ func (c *Command) loops(k kube.Client, marks *lines.Marks, log *slog.Logger) (*S
 		loop.Every(nil, (&importing.DumpKeeper{Names: c.Names, Leads: leads, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&following.Keeper{Pod: c.Pod, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, lock.Watch),
+	}
+}
+
+// mayServe reports whether a leader may have clients, before it gets the first.
+func mayServe(k *takeover.Keeper) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		if err := gate.Serves(); err != nil {
+			return false, err
+		}
+		return k.MayServe(ctx)
 	}
 }

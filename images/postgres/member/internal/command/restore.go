@@ -33,10 +33,6 @@ type Restore struct {
 
 // Run restores, and notifies the running member when it fails.
 func (c *Restore) Run(ctx context.Context, log *slog.Logger) error {
-	if err := durable.Write(layout.Restoring, nil); err != nil {
-		return fmt.Errorf("cannot note that a restore runs: %w", err)
-	}
-	defer func() { _ = os.Remove(layout.Restoring) }()
 	said, err := c.restore(ctx, log)
 	if err == nil {
 		log.Info(said)

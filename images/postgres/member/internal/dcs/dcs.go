@@ -16,7 +16,6 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-dev/capstan/images/member/kube"
 	"github.com/capstan-dev/capstan/images/member/pods"
@@ -66,35 +65,6 @@ func parse(text string) (config, error) {
 		return config{}, fmt.Errorf("cannot understand the configuration of Patroni: %w", err)
 	}
 	return out, nil
-}
-
-// System returns the system identifier of the data that the Database began with. It is empty while the Database is not known to
-// have had a leader.
-func (c *Client) System(ctx context.Context) (string, error) {
-	annotations, err := c.annotations(ctx, "config")
-	if err != nil {
-		return "", fmt.Errorf("cannot find out whether the Database began: %w", err)
-	}
-	return annotations["initialize"], nil
-}
-
-// ReleaseBootstrap removes the claim of a member that makes the first data, if there is one. The claim of data that was made stays.
-func (c *Client) ReleaseBootstrap(ctx context.Context) error {
-	cm, err := c.object(ctx, "config")
-	if err != nil {
-		return fmt.Errorf("cannot find out which member makes the data: %w", err)
-	}
-	if claim, claimed := cm.Annotations["initialize"]; !claimed || claim != "" {
-		return nil
-	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion, "annotations": map[string]any{"initialize": nil}}})
-	if err != nil {
-		return fmt.Errorf("cannot encode the release of a claim: %w", err)
-	}
-	if err := c.kube.REST.Patch(types.MergePatchType).Namespace(c.namespace).Resource("configmaps").Name(cm.Name).Body(body).Do(ctx).Error(); err != nil {
-		return fmt.Errorf("cannot release the claim of a member that makes the data: %w", err)
-	}
-	return nil
 }
 
 // Holder returns the pod that holds the leader's lock, or held it last.

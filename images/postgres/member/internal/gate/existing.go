@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"time"
 
@@ -99,23 +98,7 @@ func hasSnapshot(s *pgmember.Snapshot, member string) error {
 		return &volume.Wait{Reason: members.ReasonRestoreFailed, Message: "the volume of this member was not filled from the snapshot that spec.from names: " +
 			"remove the Database and its volumes, and make it again"}
 	}
-	return &volume.Wait{Reason: members.ReasonWaitingForMembers, Message: fmt.Sprintf("member %s begins with the snapshot, and this one copies its data: make room for its pod", s.Member)}
-}
-
-// releaseRestore lets Patroni begin again after a restore of this member that was killed: it left Patroni's claim that this member makes the
-// data, which all others, and this one, would wait for.
-func (g *Gate) releaseRestore(ctx context.Context) error {
-	if _, err := os.Stat(layout.Restoring); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err := g.DCS.ReleaseBootstrap(ctx); err != nil {
-		return err
-	}
-	if err := os.Remove(layout.Restoring); err != nil {
-		return fmt.Errorf("cannot begin a restore again: %w", err)
-	}
-	g.Log.Warn("a restore was killed, and begins again")
-	return nil
+	return &volume.Wait{Reason: pgmember.ReasonWaitingForData, Message: fmt.Sprintf("member %s begins with the snapshot, and this one copies its data: make room for its pod", s.Member)}
 }
 
 // removeRestored data that is not the member's: what a restore that was killed had not masked, and once the Database has begun what it could

@@ -105,7 +105,7 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 	if err != nil {
 		return err
 	}
-	own, err := pgdata.Read(ctx, programs, pgmember.FolderData)
+	own, err := readData(ctx, programs, system)
 	if err != nil {
 		return err
 	}
@@ -143,10 +143,10 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 		return wait
 	}
 	if own.Empty {
-		if err := g.releaseRestore(ctx); err != nil {
+		if err := g.backups.check(ctx, config, g.Names.Name, g.Reporter); err != nil {
 			return err
 		}
-		return g.backups.check(ctx, config, g.Names.Name, g.Reporter)
+		return g.begin(ctx, list, config.From == nil)
 	}
 	return nil
 }

@@ -40,6 +40,9 @@ const (
 	Rewind = pgmember.FolderPrivate + "/pg_rewind"
 	// Diverged holds the data of a former leader that could not follow.
 	Diverged = pgmember.FolderData + ".diverged"
+	// Beginning exists from before this member makes the first data until it first has clients. What a member that was ended meanwhile has
+	// may be incomplete: data without its tables, or without the roles that standbys come with.
+	Beginning = pgmember.FolderVolume + "/beginning"
 	// Mark says which Database the volume belongs to.
 	Mark = pgmember.FolderVolume + "/capstan.json"
 	// Reinitialized is the last request to copy this member again, and what became of it.
@@ -65,8 +68,6 @@ const (
 	// Unmasked is where a backup is restored to that is masked before it becomes the data, and Masking what is needed meanwhile.
 	Unmasked = pgmember.FolderVolume + "/unmasked"
 	Masking  = pgmember.FolderPrivate + "/masking"
-	// Restoring exists on the volume while a restore runs. One that was killed leaves it.
-	Restoring = pgmember.FolderVolume + "/restoring"
 	// Snapshot is the data that a volume showed which was filled from a snapshot, until it becomes the member's.
 	Snapshot = pgmember.FolderVolume + "/snapshot"
 	// Failed is where Patroni moves data that it could not begin with.
