@@ -107,21 +107,29 @@ func TestRestoreKilled(t *testing.T) {
 		fill(6 + step)
 	}
 	c.eventually("all is archived", 3*time.Minute, func() bool { return c.archived("a") })
-	d := restored(t, s, pgmember.Source{Path: c.settings().Path, At: &at}, "a")
-	replays := func() bool {
-		out, err := d.running("a").Enter("sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-		return err == nil && strings.Contains(out, "startup recovering 0000000")
-	}
-	d.eventually("it replays", 2*time.Minute, replays)
-	time.Sleep(2 * time.Second)
-	if !replays() {
-		t.Fatal("the replay ended before the member could be killed: fill more")
-	}
-	d.running("a").Kill()
-	d.start("a")
-	took := d.eventually("the copy is ready", 3*time.Minute, func() bool { return d.ready("a") })
-	t.Logf("ready %s after the second start", took)
-	if got := d.query("a", "select count(*)::text || ' ' || max(id)::text from public.ledger"); got != "3000000 2999999" {
-		t.Errorf("the copy has rows %s, want 3000000 2999999", got)
+	for name, kill := range map[string]func(*cluster){
+		"Container": func(d *cluster) { d.running("a").Kill() },
+		"Patroni":   func(d *cluster) { d.killPatroni("a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := restored(t, s, pgmember.Source{Path: c.settings().Path, At: &at}, "a")
+			replays := func() bool {
+				out, err := d.running("a").Enter("sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+				return err == nil && strings.Contains(out, "startup recovering 0000000")
+			}
+			d.eventually("it replays", 2*time.Minute, replays)
+			kill(d)
+			if _, err := os.Stat(filepath.Join(d.base, "data-a", "pgdata", "recovery.signal")); name == "Container" && err != nil {
+				t.Fatalf("the replay ended before the member could be killed: %v", err)
+			}
+			if name == "Container" {
+				d.start("a")
+			}
+			took := d.eventually("the copy is ready", 3*time.Minute, func() bool { return d.ready("a") })
+			t.Logf("ready %s after that", took)
+			if got := d.query("a", "select count(*)::text || ' ' || max(id)::text from public.ledger"); got != "3000000 2999999" {
+				t.Errorf("the copy has rows %s, want 3000000 2999999", got)
+			}
+		})
 	}
 }

@@ -236,6 +236,25 @@ func TestSnapshot(t *testing.T) {
 			}
 		})
 	}
+	t.Run("Killed", func(t *testing.T) {
+		// Nothing but the volume has the data, and the replay continues.
+		d := fromSnapshot(t, s, ofStandby, until(at), "a")
+		has := func(name string) bool {
+			_, err := os.Stat(filepath.Join(d.base, "data-a", "pgdata", name))
+			return err == nil
+		}
+		d.eventually("it replays", time.Minute, func() bool { return has("recovery.signal") && has("postmaster.pid") })
+		d.running("a").Kill()
+		if !has("recovery.signal") {
+			t.Fatal("the replay ended before the member could be killed")
+		}
+		d.start("a")
+		d.eventually("the copy is ready", 2*time.Minute, func() bool { return d.ready("a") })
+		d.loggable("a")
+		if got := d.query("a", sums); got != atMoment {
+			t.Errorf("the copy has rows %s, want %s", got, atMoment)
+		}
+	})
 	t.Run("TooLate", func(t *testing.T) {
 		d := fromSnapshot(t, s, ofStandby, until(time.Now().Add(-time.Second)), "a")
 		d.eventually("it is told", 2*time.Minute, func() bool {

@@ -78,10 +78,30 @@ func (g *Gate) Check(ctx context.Context) error {
 		g.Label.Call()
 		return err
 	}
-	if _, running := postmaster.Find(pgmember.FolderData); running {
-		return nil // only Patroni has to start
+	config, err := layout.ReadConfig()
+	if err != nil {
+		return err
 	}
-	if err := g.checkData(ctx, programs); err != nil {
+	_, running := postmaster.Find(pgmember.FolderData)
+	complete, err := isComplete(config)
+	if err != nil {
+		return err
+	}
+	if running && complete {
+		return nil // only Patroni has to start, also while the API server is down
+	}
+	system, err := g.DCS.System(ctx)
+	if err != nil {
+		return err
+	}
+	if running && system != "" {
+		return nil
+	}
+	if running {
+		// Patroni would promote a server that replays an archive, and the rest of the archive would be missing.
+		postmaster.Kill(pgmember.FolderData)
+	}
+	if err := g.checkData(ctx, programs, config, system); err != nil {
 		return err
 	}
 	return walvolume.Own.Prepare(ctx, g.Names.Identity, g.Names.Version)
@@ -100,12 +120,8 @@ func (g *Gate) upgrade(ctx context.Context, to pgmember.Upgrade, empty bool) err
 }
 
 // checkData returns what this member has to wait for before its PostgreSQL starts.
-func (g *Gate) checkData(ctx context.Context, programs string) error {
-	system, err := g.DCS.System(ctx)
-	if err != nil {
-		return err
-	}
-	own, err := readData(ctx, programs, system)
+func (g *Gate) checkData(ctx context.Context, programs string, config pgmember.Config, system string) error {
+	own, err := g.readData(ctx, programs, config, system)
 	if err != nil {
 		return err
 	}
@@ -118,10 +134,6 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 	}
 	if system != "" {
 		return nil
-	}
-	config, err := layout.ReadConfig()
-	if err != nil {
-		return err
 	}
 	if config.Upgrade != nil {
 		return g.upgrade(ctx, *config.Upgrade, own.Empty)
@@ -146,7 +158,7 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 		if err := g.backups.check(ctx, config, g.Names.Name, g.Reporter); err != nil {
 			return err
 		}
-		return g.begin(ctx, list, config.From == nil)
+		return g.begin(ctx, list)
 	}
 	return nil
 }
