@@ -34,9 +34,10 @@ type fakePrometheus struct {
 	t *testing.T
 	// since is when the pods of slot b began. Before that, others were there.
 	since time.Time
-	// status in place of an answer, and the time that one takes.
+	// status in place of an answer.
 	status int
-	slow   time.Duration
+	// late is called in place of an answer, if it is set.
+	late func()
 
 	mu    sync.Mutex
 	asked []string
@@ -109,11 +110,9 @@ func (f *fakePrometheus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/api/v1/query_range" {
 		f.t.Errorf("asked for %s", r.URL.Path)
 	}
-	if f.slow > 0 {
-		select {
-		case <-r.Context().Done():
-		case <-time.After(f.slow):
-		}
+	if f.late != nil {
+		f.late()
+		<-r.Context().Done()
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if f.status != 0 {
@@ -333,9 +332,28 @@ func TestOthersAreNotSeen(t *testing.T) {
 	}
 }
 
+// deadline is a context whose time is over when a channel is closed.
+type deadline struct {
+	context.Context
+
+	over chan struct{}
+}
+
+func (d deadline) Done() <-chan struct{} { return d.over }
+
+func (d deadline) Err() error {
+	select {
+	case <-d.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // TestPrometheusFails is about a Prometheus as a whole: one error, soon, without words of it.
 func TestPrometheusFails(t *testing.T) {
 	success := v1alpha1.Check{Name: "success", Kind: v1alpha1.CheckSuccessRatio, Min: new(0.99)}
+	over := make(chan struct{})
 	for name, tc := range map[string]struct {
 		reason string
 		f      *fakePrometheus
@@ -343,15 +361,13 @@ func TestPrometheusFails(t *testing.T) {
 	}{
 		"Failing":   {"It fails.", &fakePrometheus{status: http.StatusInternalServerError}, "cannot ask Prometheus: ServerError"},
 		"Forbidden": {"It wants credentials.", &fakePrometheus{status: http.StatusUnauthorized}, "cannot ask Prometheus: CredentialsRefused"},
-		"Slow":      {"It does not answer in time.", &fakePrometheus{slow: time.Minute}, "cannot ask Prometheus: TimedOut"},
+		"Slow":      {"It does not answer in time.", &fakePrometheus{late: func() { close(over) }}, "cannot ask Prometheus: TimedOut"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, tc.f)
 			ctx := t.Context()
-			if tc.f.slow > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
-				defer cancel()
+			if tc.f.late != nil {
+				ctx = deadline{ctx, over} // the server says when, so that it is asked in any case
 			}
 			_, err := s.Of(ctx, "shop", "reco", &v1alpha1.MetricsParameters{Slots: []string{"a"}, Checks: []v1alpha1.Check{success}}, now)
 			if err == nil || err.Error() != tc.want {
