@@ -281,6 +281,9 @@ func environment(p crew.Plan, o protocol.Orders, attempt, rank int, master, prog
 		crew.EnvProgress + "=" + progress,
 		crew.EnvCheckpoints + "=" + folder,
 	}
+	if p.Checkpoints != nil && p.Checkpoints.EverySeconds > 0 {
+		all = append(all, crew.EnvCheckpointEvery+"="+strconv.Itoa(p.Checkpoints.EverySeconds))
+	}
 	// Python buffers what is not written to a terminal, and keeps its stacks to itself. Values of the container stay.
 	for _, name := range []string{"PYTHONUNBUFFERED", "PYTHONFAULTHANDLER"} {
 		if _, set := os.LookupEnv(name); !set {
