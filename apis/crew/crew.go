@@ -73,6 +73,8 @@ const (
 	EnvProgress = "CAPSTAN_PROGRESS"
 	// EnvCheckpoints is the folder for checkpoints. Each attempt writes to the same folder.
 	EnvCheckpoints = "CAPSTAN_CHECKPOINTS"
+	// EnvCheckpointEvery is the time between two checkpoints, in whole seconds. It is set only where Checkpoints.EverySeconds is.
+	EnvCheckpointEvery = "CAPSTAN_CHECKPOINT_EVERY"
 )
 
 // PlanVersion is the version of Plan that this code knows.
@@ -120,7 +122,16 @@ type Checkpoints struct {
 	// checkpoint, and the last number in the name of that folder is its step. Empty: only checkpoints that ranks report in EnvProgress
 	// count, and the crew records these in Dir.
 	Complete string `json:"complete,omitempty"`
+	// EverySeconds is how often ranks should write a checkpoint: see EnvCheckpointEvery. None is overdue before ranks have made steps for
+	// OverdueAfter times as long. 0: it is left to the program.
+	EverySeconds int `json:"everySeconds,omitempty"`
+	// Keep is the number of steps whose complete checkpoints stay in Dir. Index 0 removes older ones that it knows from ranks, or that became
+	// complete while its ranks ran. 0: nothing is removed.
+	Keep int `json:"keep,omitempty"`
 }
+
+// OverdueAfter is after how many times Checkpoints.EverySeconds a checkpoint is overdue.
+const OverdueAfter = 3
 
 // CyclePrefix begins the names of the folders of a training's cycles. A number follows.
 func CyclePrefix(training string) string { return training + "-cycle-" }
@@ -221,6 +232,11 @@ type State struct {
 	Progress Progress `json:"progress,omitzero"`
 	// Checkpoint is the newest complete one.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	// OverdueSince is since when no checkpoint became complete, once ranks have made steps for OverdueAfter times Checkpoints.EverySeconds
+	// meanwhile. Nil: none is overdue.
+	OverdueSince *time.Time `json:"overdueSince,omitempty"`
+	// Unremoved is why old checkpoints stay that Checkpoints.Keep does not count.
+	Unremoved string `json:"unremoved,omitempty"`
 	// Restarts counts the attempts after the first.
 	Restarts int `json:"restarts,omitempty"`
 	// WithoutProgress counts the attempts in a row that ended without progress.

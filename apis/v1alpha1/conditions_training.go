@@ -17,6 +17,10 @@ const (
 	// only with spec.schedule.
 	TypeOnSchedule xpv2.ConditionType = "OnSchedule"
 
+	// TypeCheckpointsHealthy: True while checkpoints become complete as often as spec.checkpoint.every says, and old ones are removed as
+	// spec.checkpoint.keep says. It exists only with one of the two.
+	TypeCheckpointsHealthy xpv2.ConditionType = "CheckpointsHealthy"
+
 	// TypeModelRegistered: True when the result is a version of the model registry, and the alias is on it. It exists only with
 	// spec.onSuccess.register.
 	TypeModelRegistered xpv2.ConditionType = "ModelRegistered"
@@ -50,6 +54,18 @@ const (
 	// ReasonScheduleMissed: no run began for some times of the schedule. The message says how many, and why. To train now, set another
 	// spec.rerun.id.
 	ReasonScheduleMissed xpv2.ConditionReason = "ScheduleMissed"
+)
+
+// Reasons of the condition CheckpointsHealthy.
+const (
+	// ReasonCheckpointsInTime: no checkpoint is overdue, and old ones are removed. Nothing to do.
+	ReasonCheckpointsInTime xpv2.ConditionReason = "CheckpointsInTime"
+	// ReasonCheckpointOverdue: ranks have made steps for three times spec.checkpoint.every, and no checkpoint became complete meanwhile. A
+	// fault would repeat them. The message has the remedy.
+	ReasonCheckpointOverdue xpv2.ConditionReason = "CheckpointOverdue"
+	// ReasonCheckpointsNotRemoved: some old checkpoints could not be removed, so that the volume may become full. The message says why, and
+	// what to do.
+	ReasonCheckpointsNotRemoved xpv2.ConditionReason = "CheckpointsNotRemoved"
 )
 
 // Reasons of the condition ModelRegistered.

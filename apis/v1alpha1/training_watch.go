@@ -54,6 +54,25 @@ type TrainingCheckpoint struct {
 	// +kubebuilder:example="step-*/DONE"
 	// +optional
 	Complete string `json:"complete,omitempty"`
+
+	// Every is how often the program should write a checkpoint, in whole seconds, from 1s to 24h. Each rank has it as a number of seconds in
+	// $CAPSTAN_CHECKPOINT_EVERY. When ranks make steps for three times as long and no checkpoint becomes complete, the condition
+	// CheckpointsHealthy is False. Default: the program decides, and no checkpoint is overdue.
+	//
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}(s|m|h)){1,3}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a time from 1s to 24h, for instance 10m"
+	// +kubebuilder:example="10m"
+	// +optional
+	Every *metav1.Duration `json:"every,omitempty"`
+
+	// Keep is the number of complete checkpoints that stay, from 2 to 50. Older ones are removed from the folder while the ranks run, but
+	// only ones of this Training: those that a rank reported, or that became complete while its ranks ran. The checkpoint that the ranks
+	// began with always stays, and the one before it as long as they may have to go back to it. Default: all stay.
+	//
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=50
+	// +kubebuilder:example=5
+	// +optional
+	Keep *int32 `json:"keep,omitempty"`
 }
 
 // AccessMode of the volume, which has its default.

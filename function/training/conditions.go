@@ -5,9 +5,11 @@ package training
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	"github.com/capstan-dev/capstan/apis/crew"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
@@ -19,9 +21,12 @@ import (
 func (p *pass) conditions(d *compose.Draft) []xpv2.Condition {
 	cs := []xpv2.Condition{check.Accepted(p.problems), d.Composed(p.accepted()), p.podsHealthy(), p.progressing(), p.succeeded()}
 	if !p.accepted() {
-		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeModelRegistered, v1alpha1.TypeOnSchedule, v1alpha1.TypeLineageSent)...)
+		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeModelRegistered, v1alpha1.TypeOnSchedule, v1alpha1.TypeCheckpointsHealthy, v1alpha1.TypeLineageSent)...)
 	}
 	if c := p.onSchedule(); c != nil {
+		cs = append(cs, *c)
+	}
+	if c := p.checkpointsHealthy(); c != nil {
 		cs = append(cs, *c)
 	}
 	if c := p.modelRegistered(); c != nil {
@@ -67,6 +72,34 @@ func (p *pass) podsOfRun(r *observev1alpha1.RunObservation) xpv2.Condition {
 	default:
 		return not(t, v1alpha1.ReasonStarting, "pods are starting")
 	}
+}
+
+// checkpointsHealthy reports whether checkpoints become complete in time, and old ones go. Nil: the spec asks for neither.
+func (p *pass) checkpointsHealthy() *xpv2.Condition {
+	c := p.spec.Checkpoint
+	if c == nil || c.Every == nil && c.Keep == nil {
+		return nil
+	}
+	const t = v1alpha1.TypeCheckpointsHealthy
+	switch r := p.present(); {
+	case r != nil && r.OverdueSince != nil && c.Every != nil && !p.over():
+		return new(compose.False(t, v1alpha1.ReasonCheckpointOverdue, fmt.Sprintf(
+			"ranks have made steps for more than %d times spec.checkpoint.every (%s), and no checkpoint became complete since %s: a fault would repeat them. %s",
+			crew.OverdueAfter, check.Duration(c.Every.Duration), r.OverdueSince.UTC().Format(time.RFC3339), inTime(c))))
+	case r != nil && r.Unremoved != "":
+		return new(compose.False(t, v1alpha1.ReasonCheckpointsNotRemoved, r.Unremoved))
+	default:
+		return new(compose.True(t, v1alpha1.ReasonCheckpointsInTime, "no checkpoint is overdue, and old ones are removed as spec.checkpoint says"))
+	}
+}
+
+// inTime says how a checkpoint becomes complete in time.
+func inTime(c *v1alpha1.TrainingCheckpoint) string {
+	how := "report it in the file of $" + crew.EnvProgress
+	if c.Complete != "" {
+		how = fmt.Sprintf("end it with the file that spec.checkpoint.complete names (%s)", c.Complete)
+	}
+	return fmt.Sprintf("Let the program write one every $%s seconds and %s, or raise spec.checkpoint.every", crew.EnvCheckpointEvery, how)
 }
 
 // progressing reports where the Training stands.

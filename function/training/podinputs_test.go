@@ -11,7 +11,7 @@ import (
 // podInputs are fields whose other value makes another revision, which starts pods again.
 var podInputs = []string{
 	"args[]", "command[]", "config{}", "deadline", "gracePeriod", "image", "processesPerWorker", "spares", "workers",
-	"checkpoint.claimName", "checkpoint.complete", "checkpoint.path", "checkpoint.subPath",
+	"checkpoint.claimName", "checkpoint.complete", "checkpoint.every", "checkpoint.keep", "checkpoint.path", "checkpoint.subPath",
 	"env[].name", "env[].value", "env[].valueFrom.configMapKeyRef.key", "env[].valueFrom.configMapKeyRef.name",
 	"env[].valueFrom.secretKeyRef.key", "env[].valueFrom.secretKeyRef.name",
 	"pod.imagePullSecrets[].name", "pod.nodeSelector{}", "pod.priorityClassName", "pod.runtimeClassName", "pod.securityContext.runAsUser",

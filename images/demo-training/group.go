@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// A contribution of a rank to a step, and the answer to all ranks: the sum, and whether any of them leaves.
+// A contribution of a rank to a step, and the answer to all ranks: the sum, whether any of them leaves, and whether rank 0 wants a checkpoint.
 type contribution struct {
 	Rank    int    `json:"rank"`
 	Attempt int    `json:"attempt,omitempty"`
 	Step    int64  `json:"step"`
 	Value   uint64 `json:"value"`
 	Leaving bool   `json:"leaving,omitempty"`
+	Save    bool   `json:"save,omitempty"`
 }
 
 // A group of ranks that add numbers up. Rank 0 is connected with all others, and they with it only. As in real trainings, a rank that

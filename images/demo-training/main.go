@@ -50,6 +50,7 @@ type Options struct {
 	Address     string        `default:"127.0.0.1"       env:"MASTER_ADDR"                                                  hidden:""`
 	Port        int           `default:"29400"           env:"MASTER_PORT"                                                  hidden:""`
 	Attempt     int           `default:"0"               env:"CAPSTAN_ATTEMPT"                                              hidden:""`
+	Interval    int64         `default:"0"               env:"CAPSTAN_CHECKPOINT_EVERY"                                     help:"Write a checkpoint after so many seconds instead. 0 counts steps."`
 	Checkpoints string        `default:"."               env:"CAPSTAN_CHECKPOINTS"                                          help:"Folder for checkpoints, which all ranks share."`
 	Resume      string        `env:"CAPSTAN_RESUME_FROM" help:"Checkpoint to begin with. Empty begins with the first step."`
 	Progress    string        `env:"CAPSTAN_PROGRESS"    hidden:""`

@@ -80,6 +80,7 @@ type rank struct {
 // train from a state to the last step.
 func (r *rank) train(ctx context.Context, s state) (int, error) {
 	o := r.options
+	saved := time.Now()
 	for s.Step < o.Steps {
 		step := s.Step + 1
 		loss := strconv.FormatFloat(4/(1+float64(step)/10), 'g', 4, 64)
@@ -96,7 +97,9 @@ func (r *rank) train(ctx context.Context, s state) (int, error) {
 			}
 		}
 		time.Sleep(pause)
-		all, err := r.group.add(contribution{Rank: o.Rank, Step: step, Value: value(o.Rank, step), Leaving: r.leaving()})
+		// Rank 0 decides when it is time, because each rank has a clock of its own.
+		save := o.Rank == 0 && o.Interval > 0 && time.Since(saved) >= time.Duration(o.Interval)*time.Second
+		all, err := r.group.add(contribution{Rank: o.Rank, Step: step, Value: value(o.Rank, step), Leaving: r.leaving(), Save: save})
 		if err != nil {
 			return 1, err
 		}
@@ -104,10 +107,11 @@ func (r *rank) train(ctx context.Context, s state) (int, error) {
 		if err := r.report(progress{Step: step, Of: o.Steps, Loss: loss}); err != nil {
 			return 1, err
 		}
-		if o.Every > 0 && (step%o.Every == 0 || step == o.Steps || all.Leaving) {
+		if o.Every > 0 && (all.Save || o.Interval == 0 && step%o.Every == 0 || step == o.Steps || all.Leaving) {
 			if err := r.checkpoint(s); err != nil {
 				return 1, err
 			}
+			saved = time.Now()
 		}
 		if all.Leaving && step < o.Steps {
 			return terminated, nil

@@ -110,6 +110,19 @@ func TestAStepTooManyIsFound(t *testing.T) {
 	}
 }
 
+// TestACheckpointByTime: all ranks write one at the same step, when rank 0 says that it is time.
+func TestACheckpointByTime(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Steps: 30, Step: 50 * time.Millisecond, Every: 1, Keep: 100, World: 3, Checkpoints: dir, Interval: 1}
+	if codes, said := rig(t, o, never); !cmp.Equal([]int{0, 0, 0}, codes) {
+		t.Fatalf("ended with %v and said %s", codes, said)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "attempt-0-step-*", manifest))
+	if err != nil || len(found) < 2 || len(found) == 30 || filepath.Base(filepath.Dir(found[len(found)-1])) != "attempt-0-step-00000030" {
+		t.Errorf("want one each second and one at the end, got %v, %v", found, err)
+	}
+}
+
 func TestLeavingWritesACheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	var asked atomic.Bool

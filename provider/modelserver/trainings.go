@@ -10,6 +10,7 @@ const (
 	MetricTrainingPhase    = "capstan_training_phase"
 	MetricTrainingSilent   = "capstan_training_silent"
 	MetricTrainingBlocked  = "capstan_training_pods_blocked"
+	MetricTrainingOverdue  = "capstan_training_checkpoint_overdue"
 	LabelTrainingNamespace = "training_namespace"
 	LabelTraining          = "training"
 )
@@ -19,6 +20,7 @@ const (
 	RecordTrainingPhase   = "capstan:training_phase"
 	RecordTrainingSilent  = "capstan:training_silent"
 	RecordTrainingBlocked = "capstan:training_pods_blocked"
+	RecordTrainingOverdue = "capstan:training_checkpoint_overdue"
 )
 
 // trainingRules record where runs stand. The provider has several replicas, which expose the same.
@@ -31,6 +33,7 @@ func trainingRules() []Rule {
 		record(RecordTrainingPhase, MetricTrainingPhase, ", "+LabelPhase),
 		record(RecordTrainingSilent, MetricTrainingSilent, ""),
 		record(RecordTrainingBlocked, MetricTrainingBlocked, ", "+LabelReason),
+		record(RecordTrainingOverdue, MetricTrainingOverdue, ""),
 	}
 }
 
@@ -56,6 +59,13 @@ func trainingAlerts() []Alert {
 			Expr:        RecordTrainingBlocked + " == 1",
 			Summary:     "Pods of Training {{ $labels.training }} of namespace {{ $labels.namespace }} have been blocked for 15 minutes: {{ $labels.reason }}.",
 			Description: where,
+		},
+		{
+			// The crew waits for three times as long as the spec says before it reports this.
+			Alert: "TrainingCheckpointOverdue", Severity: "warning", For: "5m",
+			Expr:        RecordTrainingOverdue + " == 1",
+			Summary:     "No checkpoint of Training {{ $labels.training }} of namespace {{ $labels.namespace }} became complete for three times checkpoint.every.",
+			Description: "A fault would repeat all steps since the last one. " + where,
 		},
 		{
 			Alert: "TrainingSilent", Severity: "warning", For: "10m",

@@ -21,7 +21,7 @@ const collectTimeout = 5 * time.Second
 type counts struct {
 	kube client.Reader
 
-	phase, missing, stuck, silent, blocked, checkpoint *prometheus.Desc
+	phase, missing, stuck, silent, blocked, checkpoint, overdue *prometheus.Desc
 
 	faults *prometheus.CounterVec
 }
@@ -40,6 +40,7 @@ func newCounts(kube client.Reader) *counts {
 		blocked: desc(modelserver.MetricTrainingBlocked, "What blocks pods of a Training, as 1.", modelserver.LabelReason),
 		checkpoint: desc("capstan_training_last_checkpoint_timestamp_seconds",
 			"When the newest complete checkpoint of a Training became known, in seconds since 1970, as of the status of its Run."),
+		overdue: desc(modelserver.MetricTrainingOverdue, "Whether ranks of a Training make steps and no checkpoint becomes complete for three times checkpoint.every."),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_training_faults_total",
 			Help: "Faults that ended attempts of Trainings, by namespace and class.",
@@ -56,7 +57,7 @@ func (c *counts) fault(namespace string, was, is *v1alpha1.RunFault) {
 
 // Describe the metrics.
 func (c *counts) Describe(into chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.phase, c.missing, c.stuck, c.silent, c.blocked, c.checkpoint} {
+	for _, d := range []*prometheus.Desc{c.phase, c.missing, c.stuck, c.silent, c.blocked, c.checkpoint, c.overdue} {
 		into <- d
 	}
 }
@@ -94,14 +95,12 @@ func (c *counts) collect(into chan<- prometheus.Metric, of [2]string, at *v1alph
 	if at.Phase == "" {
 		return // No coordinator has answered yet.
 	}
-	silent := 0.0
-	if at.Silent != "" {
-		silent = 1
-	}
+	is := map[bool]float64{true: 1}
 	gauge(c.phase, 1, at.Phase)
 	gauge(c.missing, float64(len(at.Missing)))
 	gauge(c.stuck, float64(at.WithoutProgress))
-	gauge(c.silent, silent)
+	gauge(c.silent, is[at.Silent != ""])
+	gauge(c.overdue, is[at.OverdueSince != nil])
 }
 
 // training that a Run belongs to.

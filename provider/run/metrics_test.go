@@ -29,6 +29,7 @@ func TestMetrics(t *testing.T) {
 	}
 	bad := runOf(saw(func(o *observation) {
 		o.Phase, o.Checkpoint, o.WithoutProgress, o.Silent = "Recovering", nil, 2, "it does not answer"
+		o.OverdueSince = new(metav1.NewTime(now))
 		o.Missing = []v1alpha1.RunMember{{Index: 0, Since: metav1.NewTime(now)}, {Index: 3, Since: metav1.NewTime(now)}}
 	}))
 	bad.Name = "churn"
@@ -56,6 +57,10 @@ func TestMetrics(t *testing.T) {
 # TYPE capstan_training_attempts_without_progress gauge
 capstan_training_attempts_without_progress{training="churn",training_namespace="shop"} 2
 capstan_training_attempts_without_progress{training="fraud",training_namespace="shop"} 0
+# HELP capstan_training_checkpoint_overdue Whether ranks of a Training make steps and no checkpoint becomes complete for three times checkpoint.every.
+# TYPE capstan_training_checkpoint_overdue gauge
+capstan_training_checkpoint_overdue{training="churn",training_namespace="shop"} 1
+capstan_training_checkpoint_overdue{training="fraud",training_namespace="shop"} 0
 # HELP capstan_training_faults_total Faults that ended attempts of Trainings, by namespace and class.
 # TYPE capstan_training_faults_total counter
 capstan_training_faults_total{class="Stalled",training_namespace="shop"} 2

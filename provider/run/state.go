@@ -70,6 +70,10 @@ func (v *view) take(out *v1alpha1.RunObservation, s *crew.State) {
 		Step: max(s.Progress.Step, 0), Of: max(s.Progress.Of, 0), Loss: words.Heard(s.Progress.Loss, maxLoss),
 		StepsPerMinute: rounded(60 * s.Progress.StepsPerSecond), At: new(metav1.NewTime(v.now)),
 	}
+	out.OverdueSince, out.Unremoved = nil, words.Heard(s.Unremoved, maxMessage)
+	if s.OverdueSince != nil {
+		out.OverdueSince = new(v.past(*s.OverdueSince))
+	}
 	// A part of a URI would name something else.
 	if c := s.Checkpoint; c != nil && words.Heard(c.URI, maxURI) == c.URI {
 		was := out.Checkpoint

@@ -59,9 +59,10 @@ func TestBounds(t *testing.T) {
 	got := v.was
 	v.take(&got, &crew.State{
 		Run: 1, Phase: crew.PhaseFailed, Attempt: math.MaxInt, Restarts: -1, WithoutProgress: math.MaxInt, GoodputPercent: 1000, Message: long, Missing: missing,
-		Progress:   crew.Progress{Step: -1, Of: -1, Loss: long, StepsPerSecond: math.MaxFloat64},
-		Checkpoint: &crew.Checkpoint{Step: -5, URI: "/checkpoints/1", At: now.AddDate(9000, 0, 0)},
-		LastFault:  &crew.Fault{Attempt: -1, Class: crew.ClassUser, Index: -7, Rank: math.MaxInt, Message: long},
+		Progress:     crew.Progress{Step: -1, Of: -1, Loss: long, StepsPerSecond: math.MaxFloat64},
+		Checkpoint:   &crew.Checkpoint{Step: -5, URI: "/checkpoints/1", At: now.AddDate(9000, 0, 0)},
+		OverdueSince: new(now.AddDate(9000, 0, 0)), Unremoved: long,
+		LastFault: &crew.Fault{Attempt: -1, Class: crew.ClassUser, Index: -7, Rank: math.MaxInt, Message: long},
 	})
 	if len(got.Missing) != maxMissing || got.Missing[0].Index != 0 || got.Missing[0].Since.Time != now {
 		t.Errorf("want %d members from index 0 that are not missing in the future, got %d", maxMissing, len(got.Missing))
@@ -71,6 +72,7 @@ func TestBounds(t *testing.T) {
 		"goodput": cmp.Diff(int32(100), *got.GoodputPercent), "step": cmp.Diff(int64(0), got.Progress.Step), "of": cmp.Diff(int64(0), got.Progress.Of),
 		"checkpoint": cmp.Diff(now, got.Checkpoint.At.Time), "index": cmp.Diff([]int32{-1, -1}, []int32{got.LastFault.Index, got.LastFault.Rank}),
 		"rate": cmp.Diff(maxRate, got.Progress.StepsPerMinute), "fault": cmp.Diff(now, got.LastFault.At.Time),
+		"overdue": cmp.Diff(now, got.OverdueSince.Time),
 	} {
 		if diff != "" {
 			t.Errorf("%s: -want, +got:\n%s", what, diff)
@@ -103,7 +105,7 @@ func sane(t *testing.T, o v1alpha1.RunObservation) {
 	if len(raw) > 32<<10 {
 		t.Errorf("it has %d bytes", len(raw))
 	}
-	texts := map[string]int{o.Message: maxMessage}
+	texts := map[string]int{o.Message: maxMessage, o.Unremoved: maxMessage}
 	if o.Progress != nil {
 		texts[o.Progress.Loss] = maxLoss
 		if o.Progress.Step < 0 || o.Progress.Of < 0 || o.Progress.StepsPerMinute < 0 || o.Progress.StepsPerMinute > maxRate {

@@ -139,7 +139,7 @@ func (v *view) ended(out *v1alpha1.RunObservation, t *corev1.ContainerStateTermi
 		v.blame(out, t)
 	}
 	if final(out.Phase) {
-		out.Missing = nil
+		out.Missing, out.OverdueSince = nil, nil
 	}
 }
 

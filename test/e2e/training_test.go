@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	"github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
@@ -101,7 +103,8 @@ func podless(ns, name string) func(context.Context) error {
 }
 
 // TestTraining: ranks start again in their pods after faults, pods that are deleted are replaced, an edit goes on from the newest
-// checkpoint, and no step is counted twice. A wrong argument ends a Training with its last lines.
+// checkpoint, and no step is counted twice. Old checkpoints are removed meanwhile, and a program that writes none is reported. A wrong
+// argument ends a Training with its last lines.
 func TestTraining(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -109,9 +112,18 @@ func TestTraining(t *testing.T) {
 	if err := apply(t.Context(), wrong); err != nil {
 		t.Fatal(err)
 	}
+	unsaved := func(every string) *v1alpha1.Training {
+		tr := training(ns, "unsaved", 1, "--steps=1000000", "--step=100ms", every)
+		tr.Spec.Checkpoint.Every = &metav1.Duration{Duration: 2 * time.Second}
+
+		return tr
+	}
+	if err := apply(t.Context(), unsaved("--every=0")); err != nil {
+		t.Fatal(err)
+	}
 	usual := func(more ...string) *v1alpha1.Training {
-		tr := training(ns, "fraud", 4, append([]string{"--steps=1200", "--step=100ms", "--every=20"}, more...)...)
-		tr.Spec.Metrics = &v1alpha1.TrainingMetrics{}
+		tr := training(ns, "fraud", 4, append([]string{"--steps=1200", "--step=100ms", "--every=20", "--keep=1000"}, more...)...)
+		tr.Spec.Metrics, tr.Spec.Checkpoint.Keep = &v1alpha1.TrainingMetrics{}, new(int32(5))
 
 		return tr
 	}
@@ -127,6 +139,8 @@ func TestTraining(t *testing.T) {
 	if after, err := crewOf(t.Context(), ns, "fraud"); err != nil || !maps.Equal(before, after) {
 		t.Errorf("pods should stay as they are: before %v, after %v, %v", before, after, err)
 	}
+
+	within(t, timeout, "the first checkpoint is gone from the volume, and the newest stay", kept(ns, "fraud", 1, 2, "/checkpoints/attempt-0-step-00000020"))
 
 	for _, index := range []string{"3", "0"} {
 		attempt := attemptOf(t, ns, "fraud")
@@ -147,7 +161,7 @@ func TestTraining(t *testing.T) {
 		return err
 	})
 
-	if err := apply(t.Context(), usual("--keep=4")); err != nil {
+	if err := apply(t.Context(), usual("--pad=4")); err != nil {
 		t.Fatal(err)
 	}
 	within(t, 2*timeout, "an edit makes the next run", ranksRun(ns, "fraud", 2, 0))
@@ -155,23 +169,92 @@ func TestTraining(t *testing.T) {
 		return len(st.History) == 1 && st.History[0].Outcome == "Edited" && st.Progress != nil && st.Progress.Step > 90
 	}))
 
-	suspended := usual("--keep=4")
+	suspended := usual("--pad=4")
 	suspended.Spec.Suspend = true
 	if err := apply(t.Context(), suspended); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a suspended Training gives its pods back", podless(ns, "fraud"))
 	eventually(t, "it is reported", trained(ns, "fraud", func(st v1alpha1.TrainingStatus) bool { return st.Phase == v1alpha1.TrainingSuspended }))
-	if err := apply(t.Context(), usual("--keep=4")); err != nil {
+	if err := apply(t.Context(), usual("--pad=4")); err != nil {
 		t.Fatal(err)
 	}
 	within(t, 2*timeout, "it goes on", ranksRun(ns, "fraud", 3, 0))
+	within(t, timeout, "and the newest checkpoints stay", kept(ns, "fraud", 3, 2))
 	within(t, 3*timeout, "each step was counted exactly once", trained(ns, "fraud", func(st v1alpha1.TrainingStatus) bool { return st.Phase == v1alpha1.TrainingSucceeded }))
+
+	within(t, 2*timeout, "a program that writes no checkpoint is reported", trained(ns, "unsaved", checkpoints(v1alpha1.ReasonCheckpointOverdue)))
+	// Its options leave the time between two checkpoints to the spec.
+	if err := apply(t.Context(), unsaved("--every=100000")); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 2*timeout, "one that knows how often writes them in time", trained(ns, "unsaved", func(st v1alpha1.TrainingStatus) bool {
+		return st.Run == 2 && st.Checkpoint != nil && checkpoints(v1alpha1.ReasonCheckpointsInTime)(st)
+	}))
 
 	within(t, timeout, "a wrong argument ends a Training with its last lines", trained(ns, "wrong", func(st v1alpha1.TrainingStatus) bool {
 		return st.Phase == v1alpha1.TrainingFailed && strings.Contains(st.Message, "nonsense")
 	}))
 	eventually(t, "and gives its pods back", podless(ns, "wrong"))
+}
+
+// checkpoints reports whether what is said of them has a reason.
+func checkpoints(reason xpv2.ConditionReason) func(v1alpha1.TrainingStatus) bool {
+	return func(st v1alpha1.TrainingStatus) bool {
+		return st.GetCondition(v1alpha1.TypeCheckpointsHealthy).Reason == reason
+	}
+}
+
+// kept fails unless the newest checkpoints that rank 0 reported to its pod are on the volume, and these paths are not.
+func kept(ns, name string, run, newest int, gone ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		p, err := coordinatorOf(ctx, ns, name, run)
+		if err != nil {
+			return err
+		}
+		has := func(path string) error {
+			// The image has no shell, and its companion reads a folder.
+			out, err := execIn(ctx, p, crew.Container, "", crew.BinaryDir+"/companion", "digest", path)
+			if err != nil {
+				return fmt.Errorf("%s: %w: %s", path, err, out)
+			}
+			return nil
+		}
+		for _, path := range gone {
+			if err := has(path); err == nil || !strings.Contains(err.Error(), "no such file") {
+				return fmt.Errorf("want %s to be gone, got %v", path, err)
+			}
+		}
+		var written []string
+		for _, line := range strings.Split(logs(ctx, p, crew.Container, 0), "\n") {
+			if _, path, ok := strings.Cut(line, " checkpoint="); ok {
+				written = append(written, path)
+			}
+		}
+		if len(written) < newest {
+			return fmt.Errorf("only %v were written", written)
+		}
+		for _, path := range written[len(written)-newest:] {
+			if err := has(path); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// coordinatorOf a run: the pod of index 0 that runs.
+func coordinatorOf(ctx context.Context, ns, name string, run int) (*corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := kube.List(ctx, &pods, client.InNamespace(ns), client.MatchingLabels{crew.LabelTraining: name}); err != nil {
+		return nil, err
+	}
+	for i, p := range pods.Items {
+		if strings.HasPrefix(p.Name, fmt.Sprintf("%s-r%d-0-", name, run)) && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+			return &pods.Items[i], nil
+		}
+	}
+	return nil, fmt.Errorf("no pod of index 0 of run %d runs", run)
 }
 
 // attemptOf a run.

@@ -124,6 +124,17 @@ type RunObservation struct {
 	// +optional
 	Checkpoint *RunCheckpoint `json:"checkpoint,omitempty"`
 
+	// OverdueSince is since when no checkpoint became complete, once the ranks have made steps for three times checkpoint.every meanwhile.
+	// Absent while none is overdue.
+	//
+	// +optional
+	OverdueSince *metav1.Time `json:"overdueSince,omitempty"`
+
+	// Unremoved is why old checkpoints stay that checkpoint.keep does not count. Absent while none does.
+	//
+	// +optional
+	Unremoved string `json:"unremoved,omitempty"`
+
 	// Restarts counts the attempts after the first.
 	//
 	// +optional

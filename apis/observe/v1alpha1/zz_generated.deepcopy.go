@@ -1712,6 +1712,10 @@ func (in *RunObservation) DeepCopyInto(out *RunObservation) {
 		*out = new(RunCheckpoint)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.OverdueSince != nil {
+		in, out := &in.OverdueSince, &out.OverdueSince
+		*out = (*in).DeepCopy()
+	}
 	if in.LastFault != nil {
 		in, out := &in.LastFault, &out.LastFault
 		*out = new(RunFault)

@@ -22,7 +22,10 @@ func (in Inputs) Plan() (string, error) {
 		ResumeFrom: in.ResumeFrom, GraceSeconds: jobpod.Seconds(s.GracePeriod),
 	}
 	if c := s.Checkpoint; c != nil {
-		p.Checkpoints = &crew.Checkpoints{Dir: c.Path, Complete: c.Complete}
+		p.Checkpoints = &crew.Checkpoints{Dir: c.Path, Complete: c.Complete, EverySeconds: jobpod.Seconds(c.Every)}
+		if c.Keep != nil {
+			p.Checkpoints.Keep = int(*c.Keep)
+		}
 		if in.Cycle > 0 {
 			p.Checkpoints.Cycle, p.Checkpoints.Former = int(in.Cycle), int(in.Former)
 			p.Checkpoints.Dir = path.Join(c.Path, crew.CyclePrefix(in.Name)+strconv.Itoa(int(in.Cycle)))

@@ -29,9 +29,26 @@ func (f Folder) begin() error {
 	return nil
 }
 
-// Tidy deletes the folders of cycles before the former one: without that, a volume would be full after some cycles. It touches nothing
-// else, and no cycle after the present one.
-func (f Folder) Tidy() error {
+// Tidy deletes what an earlier coordinator was about to remove, and the folders of cycles before the former one: without that, a volume
+// would be full after some cycles. It touches nothing else, and no cycle after the present one.
+func (f Folder) Tidy() error { return errors.Join(f.tidyRemoved(), f.tidyCycles()) }
+
+func (f Folder) tidyRemoved() error {
+	root, err := os.OpenRoot(f.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // The folder of a cycle is not made yet.
+	}
+	if err != nil {
+		return f.explain("read", err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := f.sweep(root); err != nil {
+		return f.explain("remove checkpoints from", err)
+	}
+	return nil
+}
+
+func (f Folder) tidyCycles() error {
 	if f.Cycle == 0 {
 		return nil
 	}

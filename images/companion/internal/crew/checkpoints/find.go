@@ -65,7 +65,7 @@ func (f Folder) complete() ([]crew.Checkpoint, error) {
 	for _, name := range found {
 		first, _, below := strings.Cut(name, "/")
 		steps := numbers.FindAllString(first, -1)
-		if !below || len(steps) == 0 || seen[first] {
+		if !below || len(steps) == 0 || seen[first] || strings.HasPrefix(first, ownPrefix) {
 			continue
 		}
 		step, err := strconv.ParseInt(steps[len(steps)-1], 10, 64)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -61,7 +62,16 @@ type Folder struct {
 	Cycle, Former int
 }
 
-func (f Folder) file() string { return filepath.Join(f.Dir, ".capstan-"+f.Training+".json") }
+// Of a plan that has checkpoints.
+func Of(p crew.Plan) Folder {
+	c := p.Checkpoints
+	return Folder{Dir: c.Dir, Complete: c.Complete, Training: p.Training, Cycle: c.Cycle, Former: c.Former}
+}
+
+// ownPrefix begins the names of what Capstan itself has in a folder of checkpoints.
+const ownPrefix = ".capstan-"
+
+func (f Folder) file() string { return filepath.Join(f.Dir, ownPrefix+f.Training+".json") }
 
 // Write a record as a whole or not at all, so that it outlasts the loss of power. Errors name the folder.
 func (f Folder) Write(r Record) error {
@@ -135,6 +145,8 @@ type Found struct {
 	Complete []crew.Checkpoint
 	// Gone are the reported checkpoints, by URI, that are not there or not complete.
 	Gone []string
+	// Shared is another training that uses the folder. Empty: there is none.
+	Shared string
 }
 
 // Find what there is, and which of these reported checkpoints and the ones of the record are gone. A folder that does not exist is an
@@ -156,13 +168,31 @@ func (f Folder) Find(reported []crew.Checkpoint) (Found, error) {
 	if err != nil {
 		return Found{}, f.explain("read", err)
 	}
-	found := Found{Record: record, Complete: complete}
+	found := Found{Record: record, Complete: complete, Shared: f.shared()}
 	for _, c := range Merge(reported, record.Reported) {
 		if !f.there(c.URI, complete) {
 			found.Gone = append(found.Gone, c.URI)
 		}
 	}
 	return found, nil
+}
+
+// shared is another training that uses the folder: its record says that its run has not ended.
+func (f Folder) shared() string {
+	files, err := fs.Glob(os.DirFS(f.Dir), ownPrefix+"*.json")
+	if err != nil {
+		return ""
+	}
+	for _, file := range files {
+		other := strings.TrimSuffix(strings.TrimPrefix(file, ownPrefix), ".json")
+		if other == f.Training {
+			continue
+		}
+		if r, err := (Folder{Dir: f.Dir, Training: other}).read(); err == nil && r.Run > 0 && !r.Ended {
+			return other
+		}
+	}
+	return ""
 }
 
 // modified is when a file changed last, in the precision of JSON.

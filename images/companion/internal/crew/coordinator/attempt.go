@@ -179,6 +179,12 @@ func (a *attempt) save(now time.Time, step int64) {
 	}
 }
 
+// savedBeyond reports whether a checkpoint was reported that is beyond the best of the attempts before.
+func (a *attempt) savedBeyond() bool { return a.checkpoint > a.from && a.checkpoint > a.ledger.Best }
+
+// beyond reports whether the attempt made progress, after which no earlier checkpoint is needed than the ones that follow it.
+func (a *attempt) beyond() bool { return a.furthest() > a.ledger.Best || a.savedBeyond() }
+
 // speed in steps per second over the last minutes.
 func (a *attempt) speed(now time.Time) float64 {
 	if len(a.recent) < 2 {

@@ -14,6 +14,7 @@ import (
 // advance by what a member reported.
 func (m *Machine) advance(now time.Time, index int, p protocol.Progress) {
 	a := m.attempt
+	before := a.lastAt
 	first := a.workers[index].groupRank * m.plan.Processes
 	for _, r := range p.Ranks {
 		if r.Rank < first || r.Rank >= first+m.plan.Processes {
@@ -22,6 +23,7 @@ func (m *Machine) advance(now time.Time, index int, p protocol.Progress) {
 		a.advance(now, r)
 		m.advanced = true
 	}
+	m.folder.stepped(before, a.lastAt)
 	if p.Of > 0 {
 		a.of = p.Of
 	}
@@ -30,6 +32,7 @@ func (m *Machine) advance(now time.Time, index int, p protocol.Progress) {
 	}
 	for _, c := range p.Checkpoints {
 		a.save(now, c.Step)
+		m.folder.due = true
 	}
 }
 
@@ -96,11 +99,11 @@ func (m *Machine) fault(now time.Time, index int, f protocol.Fault, voluntary bo
 // judge an attempt that ended by a fault, when no rank is left: another one, or the end.
 func (m *Machine) judge(now time.Time) []Action {
 	a := m.attempt
+	m.folder.due = true // Ranks may have written a checkpoint before they stopped.
 	m.lastFault, m.lines = a.fault, a.lines
 	// The number is the highest that anybody knows: see inherit.
 	number := m.ledger.Attempt
-	beyond := a.checkpoint > a.from && a.checkpoint > a.ledger.Best
-	m.ledger = account(a.ledger, a.fault.Class, a.furthest(), beyond, a.voluntary)
+	m.ledger = account(a.ledger, a.fault.Class, a.furthest(), a.savedBeyond(), a.voluntary)
 	m.ledger.Attempt = max(number, a.number)
 	m.ledger.Recognised = m.ledger.Recognised || m.advanced
 	actions := m.inform()
@@ -175,6 +178,7 @@ func (m *Machine) hopeless(class crew.Class) string {
 // finish the run.
 func (m *Machine) finish(code int, why string) []Action {
 	m.phase, m.code, m.message = ended, code, why
+	m.folder.due = true
 	actions := make([]Action, 0, len(m.peers)+2)
 	for _, index := range m.indexes() {
 		actions = append(actions, m.verdict(index))

@@ -4,6 +4,7 @@ package coordinator
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,6 +29,10 @@ type script struct {
 	rec   *checkpoints.Record
 	// asked has the checkpoints that were looked for last.
 	asked []crew.Checkpoint
+	// dropped has all names that were removed. Nothing is removed while stuck is set, and broken is why it fails.
+	dropped []string
+	stuck   bool
+	broken  error
 }
 
 func newScript(t *testing.T, plan crew.Plan) *script {
@@ -40,6 +45,7 @@ func newScript(t *testing.T, plan crew.Plan) *script {
 func (s *script) do(e Event) {
 	actions := s.m.Handle(s.now, e)
 	find := false
+	var removed *Remove
 	for _, action := range actions {
 		switch a := action.(type) {
 		case Send:
@@ -50,6 +56,8 @@ func (s *script) do(e Event) {
 			find, s.asked = true, a.Reported
 		case Record:
 			s.rec = &a.Record
+		case Remove:
+			removed = &a
 		case End:
 			s.said = append(s.said, fmt.Sprintf("end %d", a.Code))
 		}
@@ -57,6 +65,21 @@ func (s *script) do(e Event) {
 	if find && !s.held {
 		s.do(s.found)
 	}
+	if removed != nil && !s.stuck {
+		s.remove(*removed)
+	}
+}
+
+// remove what the machine wants to be removed.
+func (s *script) remove(r Remove) {
+	if s.broken != nil {
+		s.do(Removed{Err: s.broken})
+		return
+	}
+	s.dropped = append(s.dropped, r.Names...)
+	leaving := checkpoints.Of(s.m.plan).Named(s.found.Complete, r.Names)
+	s.found.Complete = slices.DeleteFunc(s.found.Complete, func(c crew.Checkpoint) bool { return slices.Contains(leaving, c) })
+	s.do(Removed{Names: r.Names})
 }
 
 func words(m protocol.Message) string {

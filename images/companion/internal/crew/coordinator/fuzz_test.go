@@ -3,6 +3,8 @@
 package coordinator
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,6 +37,9 @@ type world struct {
 	highest int
 	ended   bool
 	find    bool
+	// removing has the names that are about to be removed, removed all that were.
+	removing []string
+	removed  map[string]bool
 }
 
 func (w *world) do(e Event) {
@@ -56,6 +61,25 @@ func (w *world) do(e Event) {
 			}
 			w.ended = true
 		case Record:
+		case Remove:
+			w.remove(a)
+		}
+	}
+}
+
+// remove checks what is about to be removed: never what ranks began with, and never the newest.
+func (w *world) remove(a Remove) {
+	if len(w.removing) > 0 {
+		w.t.Fatalf("%v would be removed while %v are", a.Names, w.removing)
+	}
+	if a := w.m.attempt; w.m.phase == running && a.resume != nil && w.removed[a.resume.URI] {
+		w.t.Fatalf("ranks began with %s, which was removed", a.resume.URI)
+	}
+	w.removing = a.Names
+	for _, name := range a.Names {
+		uri := "/c/" + name
+		if w.m.newest == nil || w.m.newest.URI == uri || w.m.phase == running && w.m.attempt.resume != nil && w.m.attempt.resume.URI == uri {
+			w.t.Fatalf("%s would be removed, the newest is %v", uri, w.m.newest)
 		}
 	}
 }
@@ -145,7 +169,7 @@ func (w *world) step(what, who byte) {
 	index := int(who) % len(w.members)
 	m := &w.members[index]
 	attempt := max(0, m.ledger.Attempt-int(who)/64%2) // Sometimes it is late.
-	switch what % 14 {
+	switch what % 15 {
 	case 0:
 		if m.conn == 0 {
 			w.last++
@@ -167,9 +191,10 @@ func (w *world) step(what, who byte) {
 		classes := []crew.Class{crew.ClassUser, crew.ClassInfrastructure, crew.ClassStalled, crew.ClassNonFinite, crew.ClassOutOfMemory}
 		w.say(index, protocol.Message{Kind: protocol.Failed, Attempt: attempt, Fault: &protocol.Fault{Class: classes[int(who)/8%len(classes)], Rank: int(who) % 5}})
 	case 7:
+		delete(w.removed, fmt.Sprintf("/c/%d", who))
 		w.say(index, protocol.Message{Kind: protocol.Advanced, Attempt: attempt, Progress: &protocol.Progress{
 			Ranks:       []protocol.RankProgress{{Rank: int(who) % 5, Step: int64(who)}},
-			Checkpoints: []crew.Checkpoint{{Step: int64(who), URI: "/c", At: w.now}},
+			Checkpoints: []crew.Checkpoint{{Step: int64(who), URI: fmt.Sprintf("/c/%d", who), At: w.now}},
 		}})
 	case 8:
 		if m.ranks >= 0 {
@@ -195,7 +220,24 @@ func (w *world) step(what, who byte) {
 	case 13:
 		if w.find {
 			w.find = false
-			w.do(Found{})
+			// What is written again under a name that was removed is there.
+			var found Found
+			for uri := range w.removed {
+				found.Gone = append(found.Gone, uri)
+			}
+			w.do(found)
+		}
+	case 14:
+		if names := w.removing; len(names) > 0 {
+			w.removing = nil
+			if who%4 == 0 {
+				w.do(Removed{Err: errors.New("permission denied")})
+				return
+			}
+			for _, name := range names {
+				w.removed["/c/"+name] = true
+			}
+			w.do(Removed{Names: names})
 		}
 	}
 }
@@ -203,9 +245,10 @@ func (w *world) step(what, who byte) {
 func FuzzMachine(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 2, 0, 3, 13, 0, 2, 0, 2, 1, 2, 2, 6, 1, 2, 0, 2, 1, 2, 2, 13, 0, 1, 1, 2, 0, 2, 2, 0, 1, 13, 0, 8, 0, 8, 2, 8, 3})
 	f.Add([]byte{0, 0, 0, 1, 0, 2, 11, 101, 13, 0, 9, 0, 2, 0, 2, 1, 2, 2, 1, 0, 0, 0, 13, 0, 10, 1, 6, 2, 2, 2, 12, 0, 11, 255, 12, 0, 11, 255, 12, 0, 11, 255})
+	f.Add([]byte{0, 0, 0, 1, 0, 2, 11, 101, 13, 0, 7, 10, 11, 30, 13, 0, 7, 20, 11, 30, 13, 0, 7, 30, 11, 30, 13, 0, 14, 1, 8, 0, 8, 1, 8, 2, 13, 0, 14, 1})
 	f.Fuzz(func(t *testing.T, choices []byte) {
-		plan := crew.Plan{Run: 1, Workers: 3, Spares: 1, Checkpoints: &crew.Checkpoints{Dir: "/c"}, Retry: crew.Retry{Attempts: 6}}
-		w := &world{t: t, plan: plan, now: t0, m: New(plan, t0), members: make([]simulated, 4), highest: -1}
+		plan := crew.Plan{Run: 1, Workers: 3, Spares: 1, Checkpoints: &crew.Checkpoints{Dir: "/c", Keep: 2, EverySeconds: 5}, Retry: crew.Retry{Attempts: 6}}
+		w := &world{t: t, plan: plan, now: t0, m: New(plan, t0), members: make([]simulated, 4), highest: -1, removed: map[string]bool{}}
 		for i := range w.members {
 			w.members[i] = simulated{ranks: -1, ledger: protocol.Ledger{Attempt: -1}}
 		}

@@ -19,7 +19,7 @@ import (
 // A Conn is a connection with a member, by a number that is never used again.
 type Conn int
 
-// An Event that the machine handles: Received, Closed, Found, Recorded or Tick.
+// An Event that the machine handles: Received, Closed, Found, Recorded, Removed or Tick.
 type Event interface{ event() }
 
 type (
@@ -42,6 +42,11 @@ type (
 	}
 	// Recorded is the answer to Record.
 	Recorded struct{ Err error }
+	// Removed is the answer to Remove: the names that are gone, and why others are not.
+	Removed struct {
+		Names []string
+		Err   error
+	}
 	// Tick comes at least once a second.
 	Tick struct{}
 )
@@ -50,9 +55,10 @@ func (Received) event() {}
 func (Closed) event()   {}
 func (Found) event()    {}
 func (Recorded) event() {}
+func (Removed) event()  {}
 func (Tick) event()     {}
 
-// An Action that the machine wants: Send, Close, Find, Record or End.
+// An Action that the machine wants: Send, Close, Find, Record, Remove or End.
 type Action interface{ action() }
 
 type (
@@ -69,6 +75,8 @@ type (
 	}
 	// Record what a coordinator that starts again has to know.
 	Record struct{ Record checkpoints.Record }
+	// Remove checkpoints by their names in the folder, while others are kept.
+	Remove struct{ Names, Kept []string }
 	// End the run.
 	End struct {
 		Code int
@@ -79,6 +87,7 @@ func (Send) action()   {}
 func (Close) action()  {}
 func (Find) action()   {}
 func (Record) action() {}
+func (Remove) action() {}
 func (End) action()    {}
 
 // phase of the machine.
@@ -129,6 +138,8 @@ type Machine struct {
 	findAt     time.Time
 	unreadable time.Time
 	unwritable string
+	// folder as it is seen while ranks run.
+	folder folder
 
 	lastFault *crew.Fault
 	lines     string
@@ -194,6 +205,8 @@ func (m *Machine) Handle(now time.Time, e Event) []Action {
 		if e.Err != nil {
 			m.unwritable = e.Err.Error()
 		}
+	case Removed:
+		actions = m.removed(now, e)
 	case Tick:
 		actions = m.tick(now)
 	}
@@ -209,8 +222,13 @@ func (m *Machine) proceed(now time.Time) []Action {
 	if m.phase == running && m.attempt.done() {
 		actions = append(actions, m.finish(crew.ExitDone, "")...)
 	}
-	if m.phase == gathering && m.ready(now) && !now.Before(m.findAt) {
-		m.phase = finding
+	switch {
+	case m.folder.looking: // The answer comes first.
+	case m.phase == gathering && m.ready(now) && !now.Before(m.findAt):
+		m.phase, m.folder.due, m.folder.lookedAt = finding, false, now
+		actions = append(actions, Find{Reported: slices.Clone(m.reported)})
+	case m.mayLook(now):
+		m.folder.looking, m.folder.due, m.folder.lookedAt = true, false, now
 		actions = append(actions, Find{Reported: slices.Clone(m.reported)})
 	}
 	return actions

@@ -14,6 +14,9 @@ import (
 
 // found: what checkpoints there are is known, or cannot be found out.
 func (m *Machine) found(now time.Time, f Found) []Action {
+	if m.folder.looking {
+		return m.looked(now, f)
+	}
 	if m.phase != finding {
 		return nil
 	}
@@ -26,8 +29,11 @@ func (m *Machine) found(now time.Time, f Found) []Action {
 		m.restore(f.Record)
 	}
 	m.reported = slices.DeleteFunc(m.reported, func(c crew.Checkpoint) bool { return slices.Contains(f.Gone, c.URI) })
+	m.own(f)
+	usable := m.usable(f)
+	m.freshen(usable)
 	var resume *crew.Checkpoint
-	if usable := checkpoints.Without(checkpoints.Merge(f.Complete, m.reported), m.discarded); len(usable) > 0 {
+	if len(usable) > 0 {
 		resume = &usable[0]
 	}
 	m.newest = resume

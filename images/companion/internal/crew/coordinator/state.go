@@ -18,6 +18,10 @@ func (m *Machine) State(now time.Time) crew.State {
 		Version: crew.PlanVersion, Run: m.plan.Run, Phase: m.publicPhase(), Attempt: max(0, m.number()), Checkpoint: m.newest,
 		Restarts: max(0, m.number()), WithoutProgress: m.ledger.WithoutProgress, LastFault: m.lastFault, GoodputPercent: m.goodput(now),
 	}
+	if m.phase != ended {
+		s.OverdueSince = m.folder.overdueSince(m.plan)
+	}
+	s.Unremoved = m.folder.unremoved
 	for index := range m.plan.Size() {
 		if since, missing := m.lost[index]; missing {
 			s.Missing = append(s.Missing, crew.Missing{Index: index, Since: since})
@@ -118,6 +122,8 @@ func Message(s crew.State) []byte {
 			s.LastFault = &short
 		case len(s.Progress.Checkpoint) > 500 || s.Checkpoint != nil && len(s.Checkpoint.URI) > 1000:
 			s.Progress.Checkpoint, s.Checkpoint = "", nil
+		case len(s.Unremoved) > 500:
+			s.Unremoved = shorten(s.Unremoved, 500)
 		case len(s.Message) > 100:
 			s.Message = shorten(s.Message, len(s.Message)*9/10)
 		default:
@@ -137,5 +143,12 @@ func shorten(text string, most int) string {
 // LastFault that was judged. Nil: none.
 func (m *Machine) LastFault() *crew.Fault { return m.lastFault }
 
-// Stopping reports whether members are about to stop their ranks.
-func (m *Machine) Stopping() bool { return m.phase == stopping }
+// Stopping reports whether members are about to stop their ranks, or what they have left in the folder is not known yet.
+func (m *Machine) Stopping() bool {
+	return m.phase == stopping || m.phase == gathering && m.watches() && (m.folder.looking || m.folder.due)
+}
+
+// Tidying reports whether the run has ended, and old checkpoints are still to be removed.
+func (m *Machine) Tidying() bool {
+	return m.phase == ended && m.keep() > 0 && m.restored && (m.folder.looking || m.folder.due || len(m.folder.removing) > 0)
+}

@@ -26,6 +26,8 @@ const (
 	writeTime = 5 * time.Second
 	// farewell is how long members have to hear how the run ended.
 	farewell = 5 * time.Second
+	// tidyTime is how long the end of a run waits until old checkpoints are removed.
+	tidyTime = 30 * time.Second
 	// queue is how many messages wait for a member that reads slowly, before it counts as lost.
 	queue = 64
 )
@@ -64,8 +66,8 @@ func Listen(ctx context.Context, plan crew.Plan, address string, log *slog.Logge
 		plan: plan, log: log, listener: listener, events: make(chan coordinator.Event, 16), done: make(chan struct{}),
 		machine: coordinator.New(plan, time.Now()), conns: map[coordinator.Conn]*conn{},
 	}
-	if c := plan.Checkpoints; c != nil {
-		folder := checkpoints.Folder{Dir: c.Dir, Complete: c.Complete, Training: plan.Training, Cycle: c.Cycle, Former: c.Former}
+	if plan.Checkpoints != nil {
+		folder := checkpoints.Of(plan)
 		h.shelf = newShelf(folder, h.pass)
 		go h.tidy(folder)
 	}
@@ -126,10 +128,16 @@ func (h *Hub) handle(e coordinator.Event) {
 			h.find(a.Reported)
 		case coordinator.Record:
 			h.shelf.record(a.Record)
+		case coordinator.Remove:
+			h.log.Info("remove old checkpoints", "names", a.Names)
+			h.shelf.remove(a.Names, a.Kept)
 		case coordinator.End:
 			h.code, h.ended = a.Code, true
 			h.log.Info("the run ended", "code", a.Code)
 		}
+	}
+	if r, ok := e.(coordinator.Removed); ok && r.Err != nil {
+		h.log.Warn("old checkpoints stay", "error", r.Err)
 	}
 	if f := h.machine.LastFault(); f != nil && f != h.fault {
 		h.fault = f
@@ -239,11 +247,11 @@ func (h *Hub) Ended() (int, bool) {
 
 // Close the hub: when the run has ended, once members know; else once no member is about to stop its ranks, but not later than a limit.
 func (h *Hub) Close(limit time.Duration) {
-	until := time.Now().Add(limit)
+	begun := time.Now()
 	if _, ended := h.Ended(); ended {
-		until = time.Now().Add(farewell)
+		limit = farewell
 	}
-	for time.Now().Before(until) && h.busy() {
+	for h.busy(limit-time.Since(begun), tidyTime-time.Since(begun)) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	close(h.done)
@@ -258,11 +266,12 @@ func (h *Hub) Close(limit time.Duration) {
 	}
 }
 
-func (h *Hub) busy() bool {
+// busy with members or with old checkpoints, while there is time left for either.
+func (h *Hub) busy(left, tidy time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended {
-		return len(h.conns) > 0
+		return left > 0 && len(h.conns) > 0 || tidy > 0 && h.machine.Tidying()
 	}
-	return h.machine.Stopping()
+	return left > 0 && h.machine.Stopping()
 }

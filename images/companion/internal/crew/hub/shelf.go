@@ -86,6 +86,14 @@ func (s *shelf) find(reported []crew.Checkpoint) {
 	}()
 }
 
+// remove old checkpoints beside everything else, because it may take long.
+func (s *shelf) remove(names, kept []string) {
+	go func() {
+		gone, err := s.folder.Remove(names, kept)
+		s.pass(coordinator.Removed{Names: gone, Err: err})
+	}()
+}
+
 // close the shelf, once the last record is written or the folder does not answer.
 func (s *shelf) close() {
 	close(s.done)

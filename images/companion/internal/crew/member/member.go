@@ -80,9 +80,9 @@ type member struct {
 	// group of ranks. Nil while there are none.
 	group    *ranks.Group
 	attempt  int
-	halting  bool
+	halted   protocol.How // "" while they run
 	well     int
-	faulty   bool
+	fault    *protocol.Fault // that was reported last
 	kills    int
 	reportAt time.Time
 
@@ -126,9 +126,9 @@ func Run(ctx context.Context, c Config) Outcome {
 			}
 			m.obey(message)
 		case f := <-found:
-			m.fault(&protocol.Fault{
+			m.blame(&protocol.Fault{
 				Class: f.Fault.Class, Rank: f.Rank, Message: fmt.Sprintf("rank %d %s", f.Rank, f.Fault.Message), Lines: m.group.Tail(f.Rank, tailBytes),
-			})
+			}, true)
 		case e := <-ended:
 			m.end(e)
 		case <-stopped:
@@ -245,7 +245,7 @@ func (m *member) start(message protocol.Message) {
 		return
 	}
 	m.note(*message.Ledger)
-	m.attempt, m.halting, m.well, m.faulty = message.Attempt, false, 0, false
+	m.attempt, m.halted, m.well, m.fault = message.Attempt, "", 0, nil
 	m.kills, _ = m.Memory.Kills()
 	o := *message.Orders
 	first := o.GroupRank * m.Plan.Processes
@@ -281,6 +281,9 @@ func environment(p crew.Plan, o protocol.Orders, attempt, rank int, master, prog
 		crew.EnvProgress + "=" + progress,
 		crew.EnvCheckpoints + "=" + folder,
 	}
+	if p.Checkpoints != nil && p.Checkpoints.EverySeconds > 0 {
+		all = append(all, crew.EnvCheckpointEvery+"="+strconv.Itoa(p.Checkpoints.EverySeconds))
+	}
 	// Python buffers what is not written to a terminal, and keeps its stacks to itself. Values of the container stay.
 	for _, name := range []string{"PYTHONUNBUFFERED", "PYTHONFAULTHANDLER"} {
 		if _, set := os.LookupEnv(name); !set {
@@ -292,7 +295,7 @@ func environment(p crew.Plan, o protocol.Orders, attempt, rank int, master, prog
 
 // halt the ranks.
 func (m *member) halt(how protocol.How) {
-	m.halting = true
+	m.halted = how
 	m.group.Halt(how, time.Duration(m.Plan.GraceSeconds)*time.Second)
 }
 
@@ -316,7 +319,7 @@ func (m *member) end(e ranks.Ended) {
 		folder = m.Plan.Checkpoints.Dir
 	}
 	if fault := classify(e.Rank, e.Exit, last, m.Memory.Since(m.kills), folder); fault != nil {
-		m.fault(fault)
+		m.blame(fault, e.Exit.Code > 0)
 		return
 	}
 	m.well++
@@ -329,12 +332,12 @@ func (m *member) end(e ranks.Ended) {
 	}
 }
 
-// fault of a rank. Only the first one counts, and none while ranks are stopped.
-func (m *member) fault(f *protocol.Fault) {
-	if m.halting || m.faulty {
+// report a fault, unless another one of this attempt counts. It is the rank's own unless it was ended by a signal.
+func (m *member) blame(f *protocol.Fault, own bool) {
+	if !counts(m.fault, f, m.halted, own) {
 		return
 	}
-	m.faulty = true
+	m.fault = f
 	if len(f.Message) > protocol.MaxWords {
 		f.Message = strings.ToValidUTF8(f.Message[:protocol.MaxWords], "")
 	}
@@ -345,6 +348,14 @@ func (m *member) fault(f *protocol.Fault) {
 
 // stopped: no rank is left.
 func (m *member) stopped(dialling context.Context) {
+	for left := true; left; {
+		select {
+		case e := <-m.group.Ended:
+			m.end(e)
+		default:
+			left = false
+		}
+	}
 	m.report(time.Now())
 	unfit := m.group.Unfit()
 	m.group = nil
