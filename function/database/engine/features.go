@@ -7,7 +7,6 @@ type Feature string
 
 // Features, in the order of that table.
 const (
-	FeatureBackupVolume     Feature = "backups on a volume (`backup.to.volume`)"
 	FeatureWorkloadIdentity Feature = "open buckets by a role, without keys (`workloadIdentity`)"
 	FeatureStandby          Feature = "follow another Database (`from.backup.follow`, `promote`)"
 	FeatureUpgrade          Feature = "upgrade to another version (`version`, `upgrade`)"
@@ -27,7 +26,7 @@ const (
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
-		FeatureBackupVolume, FeatureWorkloadIdentity, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
+		FeatureWorkloadIdentity, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
 		FeatureMask, FeatureSnapshots, FeatureWALVolume, FeatureHugePages, FeatureQueries, FeatureImport, FeatureDump,
 	}
 }
