@@ -63,10 +63,10 @@ func SourceSecret(s *facts.Cluster) string {
 	}
 }
 
-// SourceDatabase is the Database of this namespace that this one begins with a copy of, if it does. Whether its backups are in a bucket or on a
-// volume is not known here.
+// SourceDatabase is the Database of this namespace that this one begins with a copy of, if it does and the engine keeps backups on
+// volumes. Whether its backups are in a bucket or on a volume is not known here.
 func SourceDatabase(s *facts.Cluster) string {
-	if s.Generation > 1 || s.Spec.From == nil || s.Spec.From.Database == nil {
+	if s.Generation > 1 || s.Spec.From == nil || s.Spec.From.Database == nil || s.Engine.Lacks(engine.FeatureBackupVolume) != "" {
 		return ""
 	}
 	return s.Spec.From.Database.Name

@@ -7,6 +7,7 @@ type Feature string
 
 // Features, in the order of that table.
 const (
+	FeatureBackupVolume     Feature = "backups on a volume (`backup.to.volume`)"
 	FeatureWorkloadIdentity Feature = "open buckets by a role, without keys (`workloadIdentity`)"
 	FeatureStandby          Feature = "follow another Database (`from.backup.follow`, `promote`)"
 	FeatureUpgrade          Feature = "upgrade to another version (`version`, `upgrade`)"
@@ -26,7 +27,7 @@ const (
 // Features that not every engine has.
 func Features() []Feature {
 	return []Feature{
-		FeatureWorkloadIdentity, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
+		FeatureBackupVolume, FeatureWorkloadIdentity, FeatureStandby, FeatureUpgrade, FeatureDurability, FeaturePooler, FeatureExtensions, FeatureReplication,
 		FeatureMask, FeatureSnapshots, FeatureWALVolume, FeatureHugePages, FeatureQueries, FeatureImport, FeatureDump,
 	}
 }

@@ -33,6 +33,7 @@ func uses(s *facts.Cluster) []use {
 		}
 	}
 	spec := s.Spec
+	add(backup.IsOnVolume(s), engine.FeatureBackupVolume, volumeField(s), block)
 	if from := spec.From; from != nil && from.Backup != nil {
 		add(from.Backup.Follow, engine.FeatureStandby, "spec.from.backup.follow", from.Backup.Follow)
 	}
@@ -64,6 +65,14 @@ func uses(s *facts.Cluster) []use {
 		add(true, engine.FeatureWALVolume, "spec.walStorage", q.String())
 	}
 	return all
+}
+
+// volumeField is the field that chooses a volume for backups. Where none does, the platform's settings have chosen it.
+func volumeField(s *facts.Cluster) string {
+	if b := s.Spec.Backup; b != nil && b.To != nil {
+		return "spec.backup.to.volume"
+	}
+	return "spec.backup"
 }
 
 // checkFeatures finds what a spec asks for and its engine does not have.
