@@ -64,7 +64,7 @@ const (
 	PortPeers = 8010
 	// PortRepository is where the host of a volume of backups serves it.
 	PortRepository = 8433
-	PortMetrics = 9104
+	PortMetrics    = 9104
 )
 
 // Accounts of the server.

@@ -68,7 +68,7 @@ type cluster struct {
 
 	named map[string]string // addresses of other hosts, by name
 	dns   string            // address of the cluster's DNS
-	hosts []string // lines of /etc/hosts in all members
+	hosts []string          // lines of /etc/hosts in all members
 
 	apiDown, dnsDown atomic.Bool
 

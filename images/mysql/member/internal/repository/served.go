@@ -74,7 +74,9 @@ func (s *served) address(path string) *url.URL {
 }
 
 // repository of restic below a key, as restic reaches it.
-func (s *served) repository(key string) string { return "rest:" + s.address(vault.PathCopies+key).String() }
+func (s *served) repository(key string) string {
+	return "rest:" + s.address(vault.PathCopies+key).String()
+}
 
 // identity is certificate and key in one file, as restic takes them. It is in memory only, and has no name.
 func (s *served) identity() (*os.File, error) {
