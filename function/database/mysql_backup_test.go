@@ -200,38 +200,138 @@ func TestGroupBackupRestarts(t *testing.T) {
 	}
 }
 
-// TestGroupOnPlatformOfVolumes: the settings of a platform without buckets choose a volume, which this engine does not have.
+// TestGroupOnPlatformOfVolumes: the settings of a platform without buckets choose a volume.
 func TestGroupOnPlatformOfVolumes(t *testing.T) {
-	for name, tc := range map[string]struct{ reason, backup, status, want string }{
-		"Default": {"The settings choose.", `{}`, "False", "spec.backup: pgBackRest serves a volume of backups, and it knows PostgreSQL only"},
-		"Own":     {"The spec chooses.", `{to: {connectionSecretRef: {name: mine}}}`, "True", ""},
+	for name, tc := range map[string]struct{ reason, backup, want string }{
+		"Default": {"The settings choose.", `{}`, "orders-db-pg-repository"},
+		"Own":     {"The spec chooses.", `{to: {connectionSecretRef: {name: mine}}}`, "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, with(group, "backup: "+tc.backup))
 			w.request.Settings.Database.Backup.To = inputv1alpha1.BackupToVolume
-			if status, _, message := condition(w.pass(), "Accepted"); status != tc.status || !strings.Contains(message, tc.want) {
-				t.Errorf("\n%s\nAccepted is %s: %s", tc.reason, status, message)
+			for range 6 {
+				w.pass()
+			}
+			if got := w.bucketSecrets("a"); got != tc.want {
+				t.Errorf("\n%s\nmembers open it with Secret %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}
 }
 
+// TestGroupVolume: a volume of backups of a group is the same objects. Its host serves objects only: pods that take backups read members and write
+// to it, and neither its certificate nor its pod opens anything at members.
+func TestGroupVolume(t *testing.T) {
+	w := running(t, with(group, `databases: [{name: orders}], backup: {encryption: {secretRef: {name: key}}, verify: {}, to: {volume: {size: 150Gi, storageClassName: archive}}}`))
+	w.backup = wellBackedUp()
+	w.backup.Verification.Asked = true
+	w.backup.Repository = observev1alpha1.RepositoryReport{Disk: facts.DiskFull, UsedPercent: 95}
+	w.backup.Archive, w.backup.Message = observev1alpha1.ArchiveFailing, "the volume is full"
+	w.react()
+	p := w.plan()
+	if got := w.groupTold(1).Backup.Repository; got != "orders-db-repository.shop.svc" {
+		t.Errorf("members are told of the repository %q", got)
+	}
+	if w.has(repositoryObjects...) != hasAll || w.has(names.BackupBucket) != hasNone {
+		t.Errorf("there are %v", compose.SortedKeys(w.request.Observed))
+	}
+	const readers = `{"podSelector":{"matchLabels":{"capstan.dev/verification-of":"orders-db"}}},{"podSelector":{"matchLabels":{"capstan.dev/copy-of":"orders-db"}}},` +
+		`{"podSelector":{"matchLabels":{"capstan.dev/backup-of":"orders-db"}}}`
+	for resource, wants := range map[string][]string{
+		names.Repository: {
+			`"command":["/usr/local/bin/capstan-member","repository"]`, `"image":"ghcr.io/capstan-dev/mysql:v1"`, `"containerPort":8433`, `"mountPath":"/data"`,
+			`"mountPath":"/etc/capstan/tls/members"`, `"storageClassName":"archive"`,
+		},
+		names.RepositoryService:     {`"ports":[{"name":"backups","protocol":"TCP","port":8433,"targetPort":"backups"}]`},
+		names.RepositoryCertificate: {`"commonName":"capstan-repository-host"`, `"orders-db-repository.shop.svc"`, `"server auth"`},
+		names.RepositoryClientCertificate: {
+			`"commonName":"capstan-repository"`, `"usages":["digital signature","client auth"]`, `"secretName":"orders-db-pg-repository"`,
+		},
+		names.RepositoryNetworkPolicy: {`"port":8433`, readers, `"policyTypes":["Ingress","Egress"]`},
+		names.NetworkPolicy: {
+			`{"ports":[{"protocol":"TCP","port":33062}],"from":[{"podSelector":{"matchLabels":{"capstan.dev/backup-of":"orders-db"}}}]}`,
+		},
+		names.Backup: {
+			`"name":"backup","secret":{"defaultMode":288,"secretName":"orders-db-pg-repository"}`, `"mountPath":"/etc/capstan/backup"`, `"mountPath":"/etc/capstan/backup-key"`,
+			`"name":"data","mountPath":"/data"`,
+		},
+		names.Verify:             {`"mountPath":"/etc/capstan/backup"`, `"mountPath":"/etc/capstan/backup-key"`},
+		names.VerifyPolicy:       {`"ports":[{"protocol":"TCP","port":8433}],"to":[{"podSelector":{"matchLabels":{"capstan.dev/repository-of":"orders-db"}}}]`},
+		names.MemberPrefix + "a": {`"secretName":"orders-db-pg-repository"`},
+	} {
+		text := encodedObject(t, p, resource)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %s: %s", resource, want, text)
+			}
+		}
+	}
+	for resource, absent := range map[string][]string{
+		names.Repository:              {"33062", "8432", "backup-key"},
+		names.RepositoryService:       {"33062", "8432"},
+		names.RepositoryNetworkPolicy: {"33062", "8432", `"egress":[{`},
+	} {
+		text := encodedObject(t, p, resource)
+		for _, one := range absent {
+			if strings.Contains(text, one) {
+				t.Errorf("%s has %s: %s", resource, one, text)
+			}
+		}
+	}
+	if status, reason, message := condition(p, "ArchiveHealthy"); status != "False" || reason != "RepositoryFull" || !strings.Contains(message, "spec.backup.to.volume.size (150Gi)") {
+		t.Errorf("ArchiveHealthy is %s, %s: %s", status, reason, message)
+	}
+}
+
+// TestGroupVolumeMoved: the spec moves backups from a bucket to a volume and back. Members restart once each time, and what there is stays.
+func TestGroupVolumeMoved(t *testing.T) {
+	w := running(t, with(group, `backup: {}`))
+	w.backup = wellBackedUp()
+	w.edit(with(group, `backup: {to: {volume: {}}}`))
+	for range 12 {
+		w.pass()
+	}
+	if got := w.bucketSecrets("a"); got != "orders-db-pg-repository" || w.has(names.BackupBucket) != hasAll {
+		t.Errorf("members open %q; of the bucket there is %s", got, w.has(names.BackupBucket))
+	}
+	w.edit(with(group, `backup: {to: {connectionSecretRef: {name: own}}}`))
+	w.pass()
+	if w.groupTold(1).Backup.Repository == "" {
+		t.Error("members that have the volume only do not know where it is")
+	}
+	for range 12 {
+		w.pass()
+	}
+	if got := w.bucketSecrets("a"); got != "own" || w.groupTold(1).Backup.Repository != "" || w.has(repositoryObjects...) != hasAll {
+		t.Errorf("members open %q, and are told of %q; of the volume there is %s", got, w.groupTold(1).Backup.Repository, w.has(repositoryObjects...))
+	}
+}
+
 // TestGroupFrom: another Database begins with the backups of a group.
 func TestGroupFrom(t *testing.T) {
+	const served = "other-repository.shop.svc"
 	at := time.Date(2026, 11, 20, 8, 59, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		reason, from, secret string
 		want                 mysqlmember.Source
+		// volume is the Secret of the other Database's volume, and copyOf the label that its host lets in.
+		volume, copyOf string
 	}{
-		"Latest": {"A copy of the latest there is.", `{database: {name: other}}`, "other-pg-backup-bucket", mysqlmember.Source{Path: "/shop/other"}},
-		"Moment": {"A copy of a moment.", `{database: {name: other, at: "2026-11-20T09:59:00+01:00"}}`, "other-pg-backup-bucket", mysqlmember.Source{Path: "/shop/other", At: &at}},
+		"Latest": {
+			"A copy of the latest there is, in a bucket or on a volume.", `{database: {name: other}}`, "other-pg-backup-bucket",
+			mysqlmember.Source{Path: "/shop/other", Either: served}, "other-pg-repository", "other",
+		},
+		"Moment": {
+			"A copy of a moment.", `{database: {name: other, at: "2026-11-20T09:59:00+01:00"}}`, "other-pg-backup-bucket",
+			mysqlmember.Source{Path: "/shop/other", Either: served, At: &at}, "other-pg-repository", "other",
+		},
 		"Point": {
 			"A copy of a name, from encrypted backups.", `{database: {name: other, restorePoint: v1, encryption: {secretRef: {name: key}}}}`, "other-pg-backup-bucket",
-			mysqlmember.Source{Path: "/shop/other", RestorePoint: "v1", Encrypted: true},
+			mysqlmember.Source{Path: "/shop/other", Either: served, RestorePoint: "v1", Encrypted: true}, "other-pg-repository", "other",
 		},
 		"Backup": {
 			"A Database that is gone.", `{backup: {connectionSecretRef: {name: old}, database: other, namespace: gone, stanza: other-1-9-7}}`, "old",
-			mysqlmember.Source{Path: "/gone/other", Stanza: "other-1-9-7"},
+			mysqlmember.Source{Path: "/gone/other", Stanza: "other-1-9-7"}, "", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -244,8 +344,11 @@ func TestGroupFrom(t *testing.T) {
 			if got := facts.SecretOf(volumes, names.VolumeSource); got != tc.secret {
 				t.Errorf("\n%s\nthe bucket is opened with %q, want %q", tc.reason, got, tc.secret)
 			}
-			if facts.Entry(volumes, names.VolumeSourceRepository) != nil || compose.Text(template, "metadata", "labels", names.LabelCopyOf) != "" {
-				t.Errorf("\n%s\nthe member can open a volume of backups, which this engine has not", tc.reason)
+			if got := facts.SecretOf(volumes, names.VolumeSourceRepository); got != tc.volume {
+				t.Errorf("\n%s\nthe volume is opened with %q, want %q", tc.reason, got, tc.volume)
+			}
+			if got := compose.Text(template, "metadata", "labels", names.LabelCopyOf); got != tc.copyOf {
+				t.Errorf("\n%s\nthe host of the volume takes it for a copy of %q, want %q", tc.reason, got, tc.copyOf)
 			}
 		})
 	}

@@ -139,7 +139,6 @@ func TestGroupFence(t *testing.T) {
 // TestGroupRefuses what the engine does not have, before anything is composed, with an alternative.
 func TestGroupRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, reason, message string }{
-		"Volume":       {with(group, `backup: {to: {volume: {}}}`), "UnsupportedByEngine", "spec.backup.to.volume: pgBackRest serves a volume of backups, and it knows PostgreSQL only"},
 		"Promote":      {with(group, `promote: {id: a}`), "UnsupportedByEngine", "spec.promote: members of MySQL do not follow"},
 		"Follow":       {with(group, `from: {backup: {connectionSecretRef: {name: old}, database: old, follow: true}}`), "UnsupportedByEngine", "spec.from.backup.follow: true: "},
 		"Dump":         {with(group, `from: {dump: {connectionSecretRef: {name: dumps}, databases: [{name: orders, path: orders.sql}]}}`), "UnsupportedByEngine", "spec.from.dump: members of MySQL restore no dumps yet"},

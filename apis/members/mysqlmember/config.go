@@ -98,6 +98,8 @@ type Backup struct {
 	Stanza string `json:"stanza"`
 	// Path of the repository in the bucket.
 	Path string `json:"path"`
+	// Repository is the host of the volume that the repository is on, for a Secret in FolderBackup that does not open a bucket. Default: none.
+	Repository string `json:"repository,omitempty"`
 	// Queue is how many bytes of binary logs may wait for the archive before the oldest are dropped.
 	Queue int64 `json:"queue"`
 	// UntilLow lets more wait than Queue as long as the volume is not nearly full.
@@ -124,6 +126,11 @@ type Backup struct {
 type Source struct {
 	// Path of the repository in the bucket.
 	Path string `json:"path"`
+	// Repository is the host of the volume that it is on, for a Secret in FolderSource that does not open a bucket. Default: none.
+	Repository string `json:"repository,omitempty"`
+	// Either is the host of the volume of another Database, whose certificate would be in FolderSourceRepository: it is not known whether its
+	// backups are in a bucket or there. Default: they are where the Secret in FolderSource says.
+	Either string `json:"either,omitempty"`
 	// Stanza in the repository. Default: the one with the most recent backup.
 	Stanza string `json:"stanza,omitempty"`
 	// At is the time to restore. Default: the latest there is.

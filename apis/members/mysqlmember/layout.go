@@ -18,12 +18,15 @@ const (
 	FolderServer  = "/etc/capstan/tls/server"
 	// FolderAccess holds the verifier of the password of AccountAccess.
 	FolderAccess = "/etc/capstan/access"
-	// FolderBackup holds the Secret that opens the bucket of backups, and FolderBackupKey the key that they are encrypted with.
+	// FolderBackup holds the Secret that opens the bucket of backups, or the certificate that opens their volume, and FolderBackupKey the key that
+	// they are encrypted with.
 	FolderBackup    = "/etc/capstan/backup"
 	FolderBackupKey = "/etc/capstan/backup-key"
-	// FolderSource holds the Secret of the bucket that a generation begins with, and FolderSourceKey the key of what is in it.
-	FolderSource    = "/etc/capstan/source"
-	FolderSourceKey = "/etc/capstan/source-key"
+	// FolderSource holds the Secret of the bucket that a generation begins with, FolderSourceRepository the certificate that opens the volume of
+	// backups of another Database, and FolderSourceKey the key of what is in either.
+	FolderSource           = "/etc/capstan/source"
+	FolderSourceRepository = "/etc/capstan/source-repository"
+	FolderSourceKey        = "/etc/capstan/source-key"
 )
 
 // FileBackupKey is the value of a Secret that is a key of backups.
@@ -58,8 +61,10 @@ const (
 	PortMembers = 33062
 	PortHealth  = 8009
 	// PortPeers is where the programs of members ask each other, with the certificates of members.
-	PortPeers   = 8010
-	PortMetrics = 9104
+	PortPeers = 8010
+	// PortRepository is where the host of a volume of backups serves it.
+	PortRepository = 8433
+	PortMetrics    = 9104
 )
 
 // Accounts of the server.
@@ -93,6 +98,9 @@ const (
 	MemberCommonName = "capstan-members"
 	// BackupCommonName stands for AccountBackup.
 	BackupCommonName = "capstan-backup"
+	// RepositoryCommonName opens the volume of backups at its host, which shows RepositoryHostCommonName. Neither opens anything at members.
+	RepositoryCommonName     = "capstan-repository"
+	RepositoryHostCommonName = "capstan-repository-host"
 )
 
 // Reasons of a members.Report that only MySQL's members have.

@@ -48,6 +48,9 @@ func IsOnVolume(s *facts.Cluster) bool {
 	}
 }
 
+// TakenByHost reports whether the host of the volume takes the backups, and who asks for one neither reads nor writes it.
+func TakenByHost(s *facts.Cluster) bool { return IsOnVolume(s) && s.Traits.BackupPort != "" }
+
 // RepositoryHost is the host of the volume of backups of a Database of a namespace.
 func RepositoryHost(namespace, name string) string {
 	return fmt.Sprintf("%s-%s.%s.svc", name, names.SuffixRepository, namespace)

@@ -159,7 +159,8 @@ type Traits struct {
 	// has none.
 	Log, LogDir string
 
-	// BackupTool is the name of what takes backups, and BackupPort the name of the port where the host of a volume serves it.
+	// BackupTool is the name of what takes backups, and BackupPort the name of the port where the host of a volume serves it; "" where that
+	// host serves objects only, and the pods that take backups write them.
 	BackupTool, BackupPort string
 
 	// Backups is what the pods that take and verify backups need.
@@ -221,8 +222,9 @@ type Backups struct {
 // Memory that a container requests, and the most that it may take.
 type Memory struct{ Request, Most resource.Quantity }
 
-// CommonNames of the certificates that the programs of a Database show each other. Each stands for other rights.
-type CommonNames struct{ Members, Backup, Repository, Pooler string }
+// CommonNames of the certificates that the programs of a Database show each other. Each stands for other rights. RepositoryHost is what the host
+// of a volume of backups shows.
+type CommonNames struct{ Members, Backup, Repository, RepositoryHost, Pooler string }
 
 // Exporter of metrics that runs beside each server.
 type Exporter struct {

@@ -152,7 +152,7 @@ func backupJobSpec(s *facts.Cluster) *applybatchv1.JobSpecApplyConfiguration {
 		pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
 		pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixBackupClient)))
 	// The host of a volume takes the backup at the request of this pod.
-	if !backup.IsOnVolume(s) {
+	if !backup.TakenByHost(s) {
 		pod.WithVolumes(pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
 		pod.Containers[0].WithVolumeMounts(pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true))
 		pods.WithKey(s, pod)

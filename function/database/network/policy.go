@@ -89,7 +89,7 @@ func backupPeers(s *facts.Cluster) []*compose.IngressRule {
 		return nil
 	}
 	by := map[string]string{names.LabelBackupOf: s.Name}
-	if backup.IsOnVolume(s) {
+	if backup.TakenByHost(s) {
 		by = s.RepositorySelector()
 	}
 	return []*compose.IngressRule{Ingress(s.Traits.Ports.Backup, Pods(by))}
@@ -130,7 +130,11 @@ func ToNameServers() *EgressRule {
 
 // ToRepository lets pods reach the host of the volume of backups.
 func ToRepository(s *names.Names) *EgressRule {
-	return To(Pods(s.RepositorySelector()), s.Traits.Ports.Backup, s.Traits.Ports.Repository)
+	ports := []int32{s.Traits.Ports.Repository}
+	if s.Traits.BackupPort != "" {
+		ports = append([]int32{s.Traits.Ports.Backup}, ports...)
+	}
+	return To(Pods(s.RepositorySelector()), ports...)
 }
 
 // NewPolicy of the pods with some labels. Only these rules allow traffic to and from them.

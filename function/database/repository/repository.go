@@ -59,10 +59,9 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 // called so.
 func repositoryBase(s *names.Names) string { return s.Name + "." + names.SuffixRepository }
 
-// repositoryCertificate is what the host of the volume shows to members, and what opens their backup tool to it: it takes the
-// backups.
+// repositoryCertificate is what the host of the volume shows to members. Where it takes the backups, it opens their backup tool to it as well.
 func repositoryCertificate(s *names.Names) *compose.Manifest[certificates.Spec] {
-	c := certificates.BackupLeaf(s, names.SuffixRepositoryServer, s.Traits.CommonNames.Backup)
+	c := certificates.BackupLeaf(s, names.SuffixRepositoryServer, s.Traits.CommonNames.RepositoryHost)
 	name := s.Called(names.SuffixRepository)
 	c.Spec.DNSNames = []string{
 		backup.RepositoryHost(s.Namespace, s.Name), backup.RepositoryHost(s.Namespace, s.Name) + ".cluster.local", name + "." + s.Namespace, name,
@@ -72,24 +71,27 @@ func repositoryCertificate(s *names.Names) *compose.Manifest[certificates.Spec] 
 }
 
 func repositoryService(s *names.Names) *applycorev1.ServiceApplyConfiguration {
+	spec := applycorev1.ServiceSpec().WithSelector(s.RepositorySelector())
+	if s.Traits.BackupPort != "" {
+		spec.WithPorts(network.ServicePort(s.Traits.BackupPort, s.Traits.Ports.Backup))
+	}
 	return applycorev1.Service(s.Called(names.SuffixRepository), s.Namespace).
 		WithLabels(s.Labels()).
-		WithSpec(applycorev1.ServiceSpec().
-			WithSelector(s.RepositorySelector()).
-			WithPorts(network.ServicePort(s.Traits.BackupPort, s.Traits.Ports.Backup), network.ServicePort(portRepositoryBackups, s.Traits.Ports.Repository)))
+		WithSpec(spec.WithPorts(network.ServicePort(portRepositoryBackups, s.Traits.Ports.Repository)))
 }
 
 // repositoryPolicy lets members, Jobs that take and verify backups, and members of copies reach the host of the volume. The host
-// reaches only name servers and members.
+// reaches only name servers and members, and nothing where it takes no backups.
 func repositoryPolicy(s *facts.Cluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	labelled := func(label string) *compose.Peer { return network.Pods(map[string]string{label: s.Name}) }
 	members := network.Members(s)
 	readers := []*compose.Peer{members, labelled(names.LabelVerificationOf), labelled(names.LabelCopyOf)}
+	rules := []*compose.IngressRule{network.Ingress(s.Traits.Ports.Repository, append(readers, labelled(names.LabelBackupOf))...)}
+	if s.Traits.BackupPort == "" {
+		return network.NewPolicy(&s.Names, names.SuffixRepository, s.RepositorySelector(), rules)
+	}
 	return network.NewPolicy(&s.Names, names.SuffixRepository, s.RepositorySelector(),
-		[]*compose.IngressRule{
-			network.Ingress(s.Traits.Ports.Backup, readers...),
-			network.Ingress(s.Traits.Ports.Repository, append(readers, labelled(names.LabelBackupOf))...),
-		},
+		append([]*compose.IngressRule{network.Ingress(s.Traits.Ports.Backup, readers...)}, rules...),
 		network.ToNameServers(), network.To(members, s.Traits.Ports.Backup))
 }
 
@@ -174,6 +176,10 @@ func repositoryPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 				// Members of all generations have these.
 				WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{names.LabelName: s.Traits.App, names.LabelInstance: s.Name})))
 	}
+	ports := []*applycorev1.ContainerPortApplyConfiguration{pods.Port(portRepositoryBackups, s.Traits.Ports.Repository), pods.Port("health", s.Traits.Ports.Health)}
+	if s.Traits.BackupPort != "" {
+		ports = append([]*applycorev1.ContainerPortApplyConfiguration{pods.Port(s.Traits.BackupPort, s.Traits.Ports.Backup)}, ports...)
+	}
 	pod := pods.HardenedPod(s).
 		WithTerminationGracePeriodSeconds(60).
 		WithContainers(pods.Hardened(applycorev1.Container().
@@ -182,7 +188,7 @@ func repositoryPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 			WithCommand(pods.MemberProgram, "repository").
 			WithEnv(applycorev1.EnvVar().WithName("POD_IP").WithValueFrom(applycorev1.EnvVarSource().
 				WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath("status.podIP")))).
-			WithPorts(pods.Port(s.Traits.BackupPort, s.Traits.Ports.Backup), pods.Port(portRepositoryBackups, s.Traits.Ports.Repository), pods.Port("health", s.Traits.Ports.Health)).
+			WithPorts(ports...).
 			WithResources(pods.Resources(resource.MustParse("100m"), resource.MustParse("128Mi"), resource.MustParse("1Gi"))).
 			WithLivenessProbe(pods.Probe(&s.Names, "/livez", 10, 5, 3)).
 			WithReadinessProbe(pods.Probe(&s.Names, "/readyz", 10, 5, 3)).
@@ -195,6 +201,8 @@ func repositoryPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 			pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixRepositoryServer)))
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	pods.Apart(pod, apart(100, corev1.LabelHostname), apart(50, corev1.LabelTopologyZone))
-	pods.WithKey(s, pod)
+	if backup.TakenByHost(s) {
+		pods.WithKey(s, pod)
+	}
 	return pod
 }

@@ -6,6 +6,9 @@ package existing
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -66,3 +69,17 @@ func (r Repository) wait(ctx context.Context) error {
 
 // FromBackup is the Database to make of backups in a bucket.
 const FromBackup = "a Database with spec.from.backup of them"
+
+// FromDatabase is the Database to make of backups on a volume, which serves them as long as this one waits.
+const FromDatabase = "another Database with spec.from.database of this one"
+
+// NoSource is why a copy cannot begin.
+const NoSource = "the source has neither the connection Secret of a bucket nor the connection Secret of a volume of backups: " +
+	"see whether it has spec.backup, and its condition BackupFresh"
+
+// Mounted reports whether a Secret is there that is mounted to a folder, and has anything. The kubelet's own entries, which begin with two dots,
+// are there without any.
+func Mounted(folder string) bool {
+	names, err := os.ReadDir(folder)
+	return err == nil && slices.ContainsFunc(names, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), "..") })
+}

@@ -54,7 +54,7 @@ func (c *cluster) repository() *repository.Repository {
 	c.t.Helper()
 	r, err := repository.Open(c.t.Context(), repository.Place{
 		Path: c.config.Backup.Path, Stanza: c.config.Backup.Stanza, Secret: filepath.Join(c.base, "backup"), Key: filepath.Join(c.base, "backup-key"),
-		Scratch: c.t.TempDir(),
+		Server: servedAt(c.config.Backup.Repository), Scratch: c.t.TempDir(),
 	})
 	if err != nil {
 		c.t.Fatal(err)

@@ -64,10 +64,11 @@ type cluster struct {
 	letters []string
 	dynamic map[string]string
 	config  mysqlmember.Config
-	bucket  *store // nil without backups
+	bucket  *store // nil without backups in a bucket
 
-	dns   string   // address of the cluster's DNS
-	hosts []string // lines of /etc/hosts in all members
+	named map[string]string // addresses of other hosts, by name
+	dns   string            // address of the cluster's DNS
+	hosts []string          // lines of /etc/hosts in all members
 
 	apiDown, dnsDown atomic.Bool
 
@@ -348,9 +349,10 @@ func (c *cluster) start(letter string) *container.Running {
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
 			mysqlmember.FolderServer: mount("members"), mysqlmember.FolderAccess: mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
 			mysqlmember.FolderSource: c.folder("source"), mysqlmember.FolderSourceKey: c.folder("source-key"), members.FolderImport: c.folder("import"),
+			mysqlmember.FolderSourceRepository: c.folder("source-repository"),
 		},
 	}
-	if c.bucket != nil {
+	if c.config.Backup != nil {
 		box.Mounts[mysqlmember.FolderBackup], box.Mounts[mysqlmember.FolderBackupKey] = mount("backup"), mount("backup-key")
 	}
 	host, port, _ := net.SplitHostPort(c.api) // see network

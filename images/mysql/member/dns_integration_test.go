@@ -5,6 +5,7 @@
 package main
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"strings"
@@ -44,16 +45,20 @@ func (c *cluster) answer(query []byte) ([]byte, bool) {
 	q := m.Questions[0]
 	m.Header = dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true, RCode: dnsmessage.RCodeNameError}
 	m.Additionals = nil
+	addresses := maps.Clone(c.named)
+	if addresses == nil {
+		addresses = map[string]string{}
+	}
 	for _, l := range c.letters {
 		id := c.identify(l)
-		if strings.TrimSuffix(q.Name.String(), ".") != id.Pod+"."+c.podsHost() {
-			continue
-		}
+		addresses[id.Pod+"."+c.podsHost()] = id.IP
+	}
+	if address, ok := addresses[strings.TrimSuffix(q.Name.String(), ".")]; ok {
 		m.RCode = dnsmessage.RCodeSuccess
 		if q.Type == dnsmessage.TypeA {
 			m.Answers = append(m.Answers, dnsmessage.Resource{
 				Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 5},
-				Body:   &dnsmessage.AResource{A: netip.MustParseAddr(id.IP).As4()},
+				Body:   &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()},
 			})
 		}
 	}

@@ -15,6 +15,10 @@
 //	capstan-member backup
 //	capstan-member verify
 //
+// Another one serves a volume of backups:
+//
+//	capstan-member repository
+//
 // A pod of its own runs SQL or sends a request around a change of members:
 //
 //	capstan-member hook
@@ -47,6 +51,8 @@ type cli struct {
 	Backup   command.Backup   `cmd:"" help:"Take a backup, in a pod of its own."`
 	Verify   command.Verify   `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
 	Hook     command.Hook     `cmd:"" help:"Run a hook of a change, in a pod of its own."`
+
+	Repository command.Repository `cmd:"" help:"Serve a volume of backups until a signal ends it, in a pod of its own."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }

@@ -23,7 +23,7 @@ func backupFile(b *engine.Backup) *mysqlmember.Backup {
 		return nil
 	}
 	return &mysqlmember.Backup{
-		Enabled: b.Enabled, Stanza: b.Stanza, Path: b.Path, Queue: b.Queue, UntilLow: b.UntilLow, Members: b.Members,
+		Enabled: b.Enabled, Stanza: b.Stanza, Path: b.Path, Repository: b.Repository, Queue: b.Queue, UntilLow: b.UntilLow, Members: b.Members,
 		RetentionDays: b.RetentionDays, RetentionFull: b.RetentionFull, Former: b.Former, StartEmpty: b.StartEmpty, RestorePoint: b.RestorePoint,
 		Encrypted: b.Encrypted, Verify: verifyFile(b.Verify),
 	}
@@ -46,5 +46,7 @@ func sourceFile(s *engine.Source) *mysqlmember.Source {
 	if s == nil {
 		return nil
 	}
-	return &mysqlmember.Source{Path: s.Path, Stanza: s.Stanza, At: s.At, RestorePoint: s.RestorePoint, Encrypted: s.Encrypted}
+	return &mysqlmember.Source{
+		Path: s.Path, Repository: s.Repository, Either: s.Either, Stanza: s.Stanza, At: s.At, RestorePoint: s.RestorePoint, Encrypted: s.Encrypted,
+	}
 }

@@ -45,9 +45,12 @@ func (mySQL) Traits() engine.Traits {
 			Client: mysqlmember.PortMySQL, Coordination: mysqlmember.PortMembers, Health: mysqlmember.PortHealth, Metrics: mysqlmember.PortMetrics,
 			Peers: mysqlmember.PortPeers,
 			// Data is copied where members replicate.
-			Backup: mysqlmember.PortMembers,
+			Backup: mysqlmember.PortMembers, Repository: mysqlmember.PortRepository,
 		},
-		CommonNames: engine.CommonNames{Members: mysqlmember.MemberCommonName, Backup: mysqlmember.BackupCommonName},
+		CommonNames: engine.CommonNames{
+			Members: mysqlmember.MemberCommonName, Backup: mysqlmember.BackupCommonName,
+			Repository: mysqlmember.RepositoryCommonName, RepositoryHost: mysqlmember.RepositoryHostCommonName,
+		},
 		Exporter: engine.Exporter{
 			Command: []string{"prometheus-mysqld-exporter"},
 			Args: []string{

@@ -9,8 +9,6 @@ import (
 
 // lacking features, each with the reason and what to do instead.
 var lacking = map[engine.Feature]string{
-	engine.FeatureBackupVolume: "pgBackRest serves a volume of backups, and it knows PostgreSQL only; Capstan has no server of such a volume for MySQL yet: set " +
-		"spec.backup.to.connectionSecretRef to the Secret of a bucket, or remove spec.backup.to where the platform's settings choose a bucket",
 	engine.FeatureWorkloadIdentity: "members of MySQL open buckets with keys only: restic gets keys of a role from AWS alone, where no test of Capstan sees them renewed yet: remove it, " +
 		"and let the provider's config give workloadCredentials",
 	engine.FeatureStandby: "members of MySQL do not follow the archive of another Database yet: remove it; to have its data in another cluster, restore the " +

@@ -58,6 +58,8 @@ func (postgreSQL) Traits() engine.Traits {
 		},
 		CommonNames: engine.CommonNames{
 			Members: pgmember.MemberCommonName, Backup: pgmember.BackupCommonName, Repository: pgmember.RepositoryCommonName, Pooler: pgmember.PoolerCommonName,
+			// The host of a volume takes the backups.
+			RepositoryHost: pgmember.BackupCommonName,
 		},
 		Exporter: engine.Exporter{
 			Command: []string{"prometheus-postgres-exporter"},

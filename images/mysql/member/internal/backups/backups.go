@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/points"
 	"github.com/capstan-dev/capstan/images/member/report"
+	"github.com/capstan-dev/capstan/images/member/vault"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
@@ -59,11 +60,12 @@ type Objects interface {
 	ChangeObject(ctx context.Context, name string, value any, change func() error) error
 }
 
-// A Repository that logs are brought to.
+// A Repository that logs are brought to. Usage says how full the volume is that it is on, if it is on one.
 type Repository interface {
 	Catalog
 	Objects
 
+	Usage(ctx context.Context) (vault.Usage, bool, error)
 	Claim(ctx context.Context, group, present string) error
 	Logs(ctx context.Context) ([]repository.Log, error)
 	SaveLog(ctx context.Context, path string, l repository.Log) error
@@ -91,6 +93,7 @@ type Keeper struct {
 	inventory    inventory
 	points       points.Points
 	verification verification
+	room         room
 	// mark is the transaction of the restore point that was made last.
 	mark gtid.Set
 	// repository that was opened, for what.
@@ -172,7 +175,7 @@ func (k *Keeper) note() (note, error) {
 
 // forget what only a leader knows.
 func (k *Keeper) forget() {
-	k.inventory, k.points, k.verification, k.repository, k.opened, k.key = inventory{}, points.Points{}, verification{}, nil, "", ""
+	k.inventory, k.points, k.verification, k.room, k.repository, k.opened, k.key = inventory{}, points.Points{}, verification{}, room{}, nil, "", ""
 }
 
 // off: nothing is archived, and the server itself removes its logs.
@@ -235,6 +238,7 @@ func (k *Keeper) lead(ctx context.Context, config mysqlmember.Config, n note, h 
 	} else {
 		n = n.fails(err)
 		k.verification.read(guarded, r, s, k.Log)
+		k.room.measure(guarded, r, k.Log)
 	}
 	cancel(nil)
 	// What was written meanwhile counts.
@@ -359,7 +363,7 @@ func (k *Keeper) write(s mysqlmember.Backup, n note, leads bool) {
 	if leads {
 		dropped := out.Dropped
 		out = k.inventory.facts
-		out.Dropped, out.Verification, out.RestorePointWait = dropped, k.verification.report, k.points.Wait()
+		out.Dropped, out.Verification, out.RestorePointWait, out.Repository = dropped, k.verification.report, k.points.Wait(), k.room.report
 		if k.key != "" {
 			out.Key = k.key
 		}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/vault"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
@@ -468,6 +470,31 @@ func TestNearlyFull(t *testing.T) {
 }
 
 // TestNote: a gap that was told of is not forgotten with the file that tells of it.
+// TestRoom: the leader reports how full the volume of backups is, also while nothing fits there any more, and a bucket has no such report.
+func TestRoom(t *testing.T) {
+	each(t, func(m *member, b *bucket) {
+		for _, step := range []struct {
+			reason string
+			happen func()
+			want   members.RepositoryReport
+		}{
+			{"A bucket.", func() {}, members.RepositoryReport{}},
+			{"A volume.", func() { b.usage = vault.Usage{Percent: 43, Size: 100 << 30} }, members.RepositoryReport{Disk: volume.DiskOk, UsedPercent: 40, FileSystem: "102400Mi"}},
+			{"It is full.", func() { b.usage.Percent, b.away = 100, errors.New("the volume is full") }, members.RepositoryReport{Disk: volume.DiskFull, UsedPercent: 100, FileSystem: "102400Mi"}},
+			{"There is room again.", func() { b.usage.Percent, b.away = 50, nil }, members.RepositoryReport{Disk: volume.DiskOk, UsedPercent: 50, FileSystem: "102400Mi"}},
+			{"Backups went to a bucket.", func() { b.usage = vault.Usage{} }, members.RepositoryReport{}},
+			{"A standby reports nothing.", func() { b.usage.Size, m.leads = 1<<30, false }, members.RepositoryReport{}},
+		} {
+			step.happen()
+			m.commit(1)
+			m.runs(3 * time.Minute)
+			if diff := cmp.Diff(step.want, m.backup().Repository); diff != "" {
+				m.t.Errorf("%s\n-want +got:\n%s", step.reason, diff)
+			}
+		}
+	})
+}
+
 func TestNote(t *testing.T) {
 	each(t, func(m *member, _ *bucket) {
 		t := m.t

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/report"
+	"github.com/capstan-dev/capstan/images/member/vault"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
@@ -173,6 +174,8 @@ type bucket struct {
 	backups  []repository.Backup
 	objects  map[string][]byte
 	requests map[string]int
+	// usage of the volume that it stands for, if it stands for one.
+	usage vault.Usage
 }
 
 func newBucket() *bucket { return &bucket{objects: map[string][]byte{}, requests: map[string]int{}} }
@@ -192,6 +195,10 @@ func (b *bucket) Backups(context.Context) ([]repository.Backup, error) {
 }
 
 func (b *bucket) Unreadable() error { return b.unreadable }
+
+func (b *bucket) Usage(context.Context) (vault.Usage, bool, error) {
+	return b.usage, b.usage.Size > 0, nil
+}
 
 func (b *bucket) Logs(context.Context) ([]repository.Log, error) {
 	return slices.Clone(b.logs), b.request("logs")

@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/report"
+	"github.com/capstan-dev/capstan/images/member/vault"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
 )
@@ -128,4 +129,31 @@ func (v *verification) read(ctx context.Context, r Repository, s mysqlmember.Bac
 	}
 	report.Asked = true
 	v.report = report
+}
+
+// measuredEvery is how often the leader measures the volume of backups.
+const measuredEvery = time.Minute
+
+// A room is how full the volume of backups is, if they are on one, as of measured.
+type room struct {
+	report   members.RepositoryReport
+	measured time.Time
+}
+
+// measure the volume if it is due. The last result stays while its host does not answer.
+func (v *room) measure(ctx context.Context, r Repository, log *slog.Logger) {
+	if r == nil || time.Since(v.measured) < measuredEvery {
+		return
+	}
+	v.measured = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	switch u, onVolume, err := r.Usage(ctx); {
+	case err != nil:
+		log.Warn("the room of backups is unknown", "error", err)
+	case !onVolume:
+		v.report = members.RepositoryReport{}
+	default:
+		v.report = vault.Report(v.report, u)
+	}
 }

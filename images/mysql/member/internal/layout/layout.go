@@ -61,6 +61,9 @@ const (
 	Stopping = mysqlmember.FolderPrivate + "/stopping"
 )
 
+// Vault is where the host of a volume of backups keeps what it serves.
+const Vault = mysqlmember.FolderVolume + "/repository"
+
 // Scratch is for files of a repository that are of no use after the program ends.
 const Scratch = mysqlmember.FolderVolume + "/scratch"
 
@@ -76,19 +79,35 @@ const RestorePoints = "restore-points"
 
 // Repository of the backups of a Database.
 func Repository(b mysqlmember.Backup) repository.Place {
-	return place(b.Path, b.Stanza, mysqlmember.FolderBackup, mysqlmember.FolderBackupKey, b.Encrypted)
+	p := repository.Place{Path: b.Path, Stanza: b.Stanza, Secret: mysqlmember.FolderBackup, Server: servedAt(b.Repository), Scratch: Scratch}
+	if b.Encrypted {
+		p.Key = mysqlmember.FolderBackupKey
+	}
+	return p
 }
 
 // Source is the repository of the backup that a generation begins with.
 func Source(s mysqlmember.Source) repository.Place {
-	return place(s.Path, s.Stanza, mysqlmember.FolderSource, mysqlmember.FolderSourceKey, s.Encrypted)
+	p := repository.Place{Path: s.Path, Stanza: s.Stanza, Secret: mysqlmember.FolderSource, Server: servedAt(s.Repository), Scratch: Scratch}
+	if s.Encrypted {
+		p.Key = mysqlmember.FolderSourceKey
+	}
+	return p
 }
 
-func place(path, stanza, secret, key string, encrypted bool) repository.Place {
-	if !encrypted {
-		key = ""
+// Volume is the repository of a source on the volume of the other Database, if its backups are there.
+func Volume(s mysqlmember.Source) repository.Place {
+	p := Source(s)
+	p.Secret, p.Server = mysqlmember.FolderSourceRepository, servedAt(s.Either)
+	return p
+}
+
+// servedAt is where a host serves a volume of backups; "" for no host.
+func servedAt(host string) string {
+	if host == "" {
+		return ""
 	}
-	return repository.Place{Path: path, Stanza: stanza, Secret: secret, Key: key, Scratch: Scratch}
+	return net.JoinHostPort(host, strconv.Itoa(mysqlmember.PortRepository))
 }
 
 // Version of the program.

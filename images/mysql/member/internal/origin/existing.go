@@ -13,7 +13,11 @@ import (
 
 // Backups of a Database that is about to begin empty.
 func Backups(b mysqlmember.Backup) existing.Repository {
-	return existing.Repository{Place: "the bucket", Instead: existing.FromBackup, Last: func(ctx context.Context) (existing.Backup, error) {
+	at, instead := layout.Repository(b).Where(), existing.FromBackup
+	if b.Repository != "" {
+		instead = existing.FromDatabase
+	}
+	return existing.Repository{Place: at, Instead: instead, Last: func(ctx context.Context) (existing.Backup, error) {
 		place := layout.Repository(b)
 		place.Stanza = "" // the Database may have had another identity
 		repo, err := repository.Open(ctx, place)

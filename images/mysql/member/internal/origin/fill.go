@@ -18,6 +18,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
+	"github.com/capstan-dev/capstan/images/member/existing"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
@@ -88,7 +89,10 @@ func (f Filler) Fill(ctx context.Context, from mysqlmember.Source) error {
 
 // choose what is restored.
 func (f Filler) choose(ctx context.Context, from mysqlmember.Source) (*repository.Repository, restore.Plan, error) {
-	place := layout.Source(from)
+	place, err := placeOf(ctx, from)
+	if err != nil {
+		return nil, restore.Plan{}, err
+	}
 	repo, err := repository.Open(ctx, place)
 	if err != nil {
 		return nil, restore.Plan{}, err
@@ -122,7 +126,7 @@ func (f Filler) choose(ctx context.Context, from mysqlmember.Source) (*repositor
 		f.Log.Warn("not all backups count", "error", err)
 	}
 	if len(backups) == 0 || place.Stanza == "" {
-		return nil, restore.Plan{}, fmt.Errorf("the bucket has no backup under %s: see spec.from or spec.restore of the Database", from.Path)
+		return nil, restore.Plan{}, fmt.Errorf("%s has no backup under %s: see spec.from or spec.restore of the Database", repo.Where(), from.Path)
 	}
 	logs, err := repo.Logs(ctx)
 	if err != nil {
@@ -140,6 +144,37 @@ func (f Filler) choose(ctx context.Context, from mysqlmember.Source) (*repositor
 		return nil, restore.Plan{}, fmt.Errorf("the backup %s has no transaction at all: choose a later one", b.Label)
 	}
 	return repo, plan, nil
+}
+
+// placeOf the backups that the Database begins with. A source that has a bucket and a volume has moved: the one with the latest backup is meant.
+func placeOf(ctx context.Context, from mysqlmember.Source) (repository.Place, error) {
+	inBucket, onVolume := layout.Source(from), layout.Volume(from)
+	if from.Either == "" {
+		return inBucket, nil
+	}
+	switch hasBucket, hasVolume := existing.Mounted(inBucket.Secret), existing.Mounted(onVolume.Secret); {
+	case !hasBucket && !hasVolume:
+		return inBucket, &repository.NotReadyError{Message: existing.NoSource}
+	case !hasVolume:
+		return inBucket, nil
+	case !hasBucket:
+		return onVolume, nil
+	}
+	best, last := inBucket, time.Time{}
+	for _, p := range []repository.Place{inBucket, onVolume} {
+		repo, err := repository.Open(ctx, p)
+		if err != nil {
+			return p, err
+		}
+		all, err := repo.Backups(ctx)
+		if err != nil {
+			return p, err
+		}
+		if ended := latest(all).Ended; !ended.Before(last) {
+			best, last = p, ended
+		}
+	}
+	return best, nil
 }
 
 // latest of backups; zero when there is none.

@@ -75,9 +75,13 @@ func inMemory(t *testing.T, stanza string, there map[string]string) *Repository 
 	if r.objects, err = openBucket(r.connection); err != nil {
 		t.Fatal(err)
 	}
-	options := r.objects.api.Options()
+	b, ok := r.objects.store.(*inBucket)
+	if !ok {
+		t.Fatal("it is no bucket")
+	}
+	options := b.api.Options()
 	options.HTTPClient = srv.Client()
-	r.objects.api = s3.New(options)
+	b.api = s3.New(options)
 	return r
 }
 

@@ -33,11 +33,34 @@ import (
 // answered within is how long a server may take until it begins to answer.
 const answeredWithin = 30 * time.Second
 
-// objects of a bucket.
+// A condition that an object is written on: that there is none with once, or that it has a tag.
+type condition struct {
+	once bool
+	tag  string
+}
+
+// A store of objects, in a bucket or on a volume.
+type store interface {
+	// tagged object, with the tag that it has. It reports whether there is one.
+	tagged(ctx context.Context, key string) (body io.ReadCloser, tag string, found bool, err error)
+	// put an object as a whole, and report whether the condition held.
+	put(ctx context.Context, key string, content io.ReadSeeker, c condition) (bool, error)
+	// list the objects below a prefix; with shallow only the folders and objects right below it.
+	list(ctx context.Context, prefix string, shallow bool) ([]entry, error)
+	// remove an object. One that is not there is no error.
+	remove(ctx context.Context, key string) error
+}
+
+// objects of a store, at a place in words.
 type objects struct {
+	store store
+	place string
+}
+
+// inBucket are objects in a bucket.
+type inBucket struct {
 	api    *s3.Client
 	bucket string
-	place  string
 }
 
 func openBucket(c bucket.Connection) (*objects, error) {
@@ -49,97 +72,67 @@ func openBucket(c bucket.Connection) (*objects, error) {
 		}
 	}
 	host := net.JoinHostPort(c.Host, c.Port)
-	return &objects{bucket: c.Bucket, place: "the bucket " + c.Bucket + " at " + host, api: s3.New(s3.Options{
+	return &objects{place: "the bucket " + c.Bucket + " at " + host, store: &inBucket{bucket: c.Bucket, api: s3.New(s3.Options{
 		BaseEndpoint: aws.String("https://" + host), UsePathStyle: true, Region: c.Region,
 		Credentials: credentials.NewStaticCredentialsProvider(c.Key, c.Secret, c.Token),
 		HTTPClient: &http.Client{Transport: &http.Transport{
 			TLSClientConfig: config, DialContext: reach.Dial, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 			ResponseHeaderTimeout: answeredWithin, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: parallel,
 		}},
-	}, s3options.AnyMake)}, nil
+	}, s3options.AnyMake)}}, nil
 }
 
-// get an object. It reports whether there is one.
-func (o *objects) get(ctx context.Context, key string) (io.ReadCloser, bool, error) {
-	body, _, found, err := o.tagged(ctx, key)
-	return body, found, err
-}
-
-// tagged object, with the tag that it has.
-func (o *objects) tagged(ctx context.Context, key string) (body io.ReadCloser, tag string, found bool, err error) {
-	out, err := o.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &o.bucket, Key: &key})
+func (b *inBucket) tagged(ctx context.Context, key string) (body io.ReadCloser, tag string, found bool, err error) {
+	out, err := b.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.bucket, Key: &key})
 	switch {
 	case refused(err, "NoSuchKey", "NotFound"):
 		return nil, "", false, nil
 	case err != nil:
-		return nil, "", false, fmt.Errorf("cannot read %s in %s: %w", key, o.place, plain(err))
+		return nil, "", false, err
 	}
 	return out.Body, aws.ToString(out.ETag), true, nil
 }
 
-// put an object. With once it is not written over another one, and put reports whether it was written.
-func (o *objects) put(ctx context.Context, key string, content io.ReadSeeker, once bool) (bool, error) {
-	in := &s3.PutObjectInput{}
-	if once {
-		in.IfNoneMatch = aws.String("*")
-	}
-	return o.putIf(ctx, in, key, content)
-}
-
-// replace an object that has this tag, or make it where there was none, with "". It reports whether it was written: not when another program
-// has written it meanwhile.
-func (o *objects) replace(ctx context.Context, key, tag string, content io.ReadSeeker) (bool, error) {
-	if tag == "" {
-		return o.put(ctx, key, content, true)
-	}
-	return o.putIf(ctx, &s3.PutObjectInput{IfMatch: &tag}, key, content)
-}
-
-// putIf the conditions of a request hold.
-func (o *objects) putIf(ctx context.Context, in *s3.PutObjectInput, key string, content io.ReadSeeker) (bool, error) {
+func (b *inBucket) put(ctx context.Context, key string, content io.ReadSeeker, c condition) (bool, error) {
 	sum := md5.New() //nolint:gosec // Buckets that are locked ask for it.
 	_, err := io.Copy(sum, content)
 	if err == nil {
 		_, err = content.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot read what to write to %s: %w", key, err)
+		return false, fmt.Errorf("cannot read what to write: %w", err)
 	}
-	in.Bucket, in.Key, in.Body, in.ContentMD5 = &o.bucket, &key, content, aws.String(base64.StdEncoding.EncodeToString(sum.Sum(nil)))
-	_, err = o.api.PutObject(ctx, in)
+	in := &s3.PutObjectInput{Bucket: &b.bucket, Key: &key, Body: content, ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum.Sum(nil)))}
+	if c.once {
+		in.IfNoneMatch = aws.String("*")
+	}
+	if c.tag != "" {
+		in.IfMatch = &c.tag
+	}
+	_, err = b.api.PutObject(ctx, in)
 	if in.IfMatch != nil && refused(err, "NotImplemented") {
 		// Not all servers know this condition. The object was read a moment ago, so that another program rarely comes in between.
 		in.IfMatch = nil
 		if _, err = content.Seek(0, io.SeekStart); err == nil {
-			_, err = o.api.PutObject(ctx, in)
+			_, err = b.api.PutObject(ctx, in)
 		}
 	}
-	switch {
-	case (in.IfMatch != nil || in.IfNoneMatch != nil) && refused(err, "PreconditionFailed", "ConditionalRequestConflict"):
+	if (in.IfMatch != nil || in.IfNoneMatch != nil) && refused(err, "PreconditionFailed", "ConditionalRequestConflict") {
 		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("cannot write %s in %s: %w", key, o.place, plain(err))
 	}
-	return true, nil
+	return err == nil, err
 }
 
-// An entry of a list of objects: a folder ends with a slash.
-type entry struct {
-	key, tag string
-	written  time.Time
-}
-
-// list the objects below a prefix; with shallow only the folders and objects right below it.
-func (o *objects) list(ctx context.Context, prefix string, shallow bool) ([]entry, error) {
-	in := &s3.ListObjectsV2Input{Bucket: &o.bucket, Prefix: &prefix}
+func (b *inBucket) list(ctx context.Context, prefix string, shallow bool) ([]entry, error) {
+	in := &s3.ListObjectsV2Input{Bucket: &b.bucket, Prefix: &prefix}
 	if shallow {
 		in.Delimiter = aws.String("/")
 	}
 	var all []entry
-	for pages := s3.NewListObjectsV2Paginator(o.api, in); pages.HasMorePages(); {
+	for pages := s3.NewListObjectsV2Paginator(b.api, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("cannot list %s in %s: %w", prefix, o.place, plain(err))
+			return nil, err
 		}
 		for i := range page.CommonPrefixes {
 			all = append(all, entry{key: aws.ToString(page.CommonPrefixes[i].Prefix)})
@@ -153,6 +146,63 @@ func (o *objects) list(ctx context.Context, prefix string, shallow bool) ([]entr
 	return all, nil
 }
 
+func (b *inBucket) remove(ctx context.Context, key string) error {
+	_, err := b.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.bucket, Key: &key})
+	if refused(err, "NoSuchKey", "NotFound") {
+		return nil
+	}
+	return err
+}
+
+// get an object. It reports whether there is one.
+func (o *objects) get(ctx context.Context, key string) (io.ReadCloser, bool, error) {
+	body, _, found, err := o.tagged(ctx, key)
+	return body, found, err
+}
+
+// tagged object, with the tag that it has.
+func (o *objects) tagged(ctx context.Context, key string) (body io.ReadCloser, tag string, found bool, err error) {
+	if body, tag, found, err = o.store.tagged(ctx, key); err != nil {
+		return nil, "", false, fmt.Errorf("cannot read %s in %s: %w", key, o.place, plain(err))
+	}
+	return body, tag, found, nil
+}
+
+// put an object. With once it is not written over another one, and put reports whether it was written.
+func (o *objects) put(ctx context.Context, key string, content io.ReadSeeker, once bool) (bool, error) {
+	return o.putIf(ctx, key, content, condition{once: once})
+}
+
+// replace an object that has this tag, or make it where there was none, with "". It reports whether it was written: not when another program
+// has written it meanwhile.
+func (o *objects) replace(ctx context.Context, key, tag string, content io.ReadSeeker) (bool, error) {
+	return o.putIf(ctx, key, content, condition{once: tag == "", tag: tag})
+}
+
+// putIf a condition holds.
+func (o *objects) putIf(ctx context.Context, key string, content io.ReadSeeker, c condition) (bool, error) {
+	written, err := o.store.put(ctx, key, content, c)
+	if err != nil {
+		return false, fmt.Errorf("cannot write %s in %s: %w", key, o.place, plain(err))
+	}
+	return written, nil
+}
+
+// An entry of a list of objects: a folder ends with a slash.
+type entry struct {
+	key, tag string
+	written  time.Time
+}
+
+// list the objects below a prefix; with shallow only the folders and objects right below it.
+func (o *objects) list(ctx context.Context, prefix string, shallow bool) ([]entry, error) {
+	all, err := o.store.list(ctx, prefix, shallow)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list %s in %s: %w", prefix, o.place, plain(err))
+	}
+	return all, nil
+}
+
 // same reports whether an object is still as it was listed.
 func (o *objects) same(ctx context.Context, e entry) (bool, error) {
 	now, err := o.list(ctx, e.key, false)
@@ -161,8 +211,7 @@ func (o *objects) same(ctx context.Context, e entry) (bool, error) {
 
 // remove an object. One that is not there is no error.
 func (o *objects) remove(ctx context.Context, key string) error {
-	_, err := o.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &o.bucket, Key: &key})
-	if err != nil && !refused(err, "NoSuchKey", "NotFound") {
+	if err := o.store.remove(ctx, key); err != nil {
 		return fmt.Errorf("cannot delete %s in %s: %w", key, o.place, plain(err))
 	}
 	return nil

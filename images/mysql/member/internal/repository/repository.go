@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repository keeps physical copies and binary logs of a Database in a bucket. Copies are snapshots of restic, which has a
+// Package repository keeps physical copies and binary logs of a Database in a bucket or on a volume, which a host serves. Copies are snapshots of restic, which has a
 // repository of its own for each stanza. Everything else are objects beside them, so that a member learns what there is by a few small
 // requests and without restic:
 //
@@ -32,6 +32,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/bucket"
+	host "github.com/capstan-dev/capstan/images/member/vault"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
@@ -60,14 +61,19 @@ type Place struct {
 	Path, Stanza string
 	// Secret is the folder of the bucket's connection Secret, and Key the folder of the key; "" when nothing is encrypted.
 	Secret, Key string
+	// Server is host and port of the volume that the repository is on, when the Secret is the certificate that opens it. Which of both it is the Secret
+	// says: a pod that was made before backups moved continues with what it has until it is made again.
+	Server string
 	// Scratch is a folder for files that are of no use after the program ends. Default: the system's folder for such files.
 	Scratch string
 }
 
-// A Repository in a bucket. Several goroutines may use it.
+// A Repository in a bucket or on a volume. Several goroutines may use it.
 type Repository struct {
-	place      Place
+	place Place
+	// connection of the bucket, or the volume served at a host.
 	connection bucket.Connection
+	served     *served
 	passphrase string
 	objects    *objects
 
@@ -141,22 +147,53 @@ func Open(ctx context.Context, p Place) (*Repository, error) {
 		return nil, fmt.Errorf("cannot open the repository: %q cannot be the name of a stanza", p.Stanza)
 	}
 	r := &Repository{place: p, read: map[string]readIndex{}, taken: map[entry]manifest{}}
-	var err error
-	if r.connection, err = bucket.Read(p.Secret, nil); err != nil {
+	if err := r.connect(); err != nil {
 		return nil, err
 	}
+	var err error
 	if p.Key != "" {
 		if r.passphrase, err = bucket.ReadKey(filepath.Join(p.Key, mysqlmember.FileBackupKey)); err != nil {
 			return nil, err
 		}
 	}
-	if r.objects, err = openBucket(r.connection); err != nil {
-		return nil, err
-	}
 	if _, err := r.sealed(ctx, false); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// connect to where the Secret leads. Nothing is sent yet.
+func (r *Repository) connect() (err error) {
+	if r.place.Server != "" && !host.IsBucket(r.place.Secret) {
+		if r.served, err = openServed(r.place.Server, r.place.Secret); err == nil {
+			r.objects = &objects{store: r.served, place: host.Place}
+		}
+		return err
+	}
+	if r.connection, err = bucket.Read(r.place.Secret, nil); err == nil {
+		r.objects, err = openBucket(r.connection)
+	}
+	return err
+}
+
+// Where the repository is, for people.
+func (r *Repository) Where() string { return r.place.Where() }
+
+// Where it is, for people.
+func (p Place) Where() string {
+	if p.Server != "" && !host.IsBucket(p.Secret) {
+		return host.Place
+	}
+	return "the bucket"
+}
+
+// Usage of the volume that the repository is on. It reports whether it is on one.
+func (r *Repository) Usage(ctx context.Context) (host.Usage, bool, error) {
+	if r.served == nil {
+		return host.Usage{}, false, nil
+	}
+	u, err := r.served.usage(ctx)
+	return u, true, err
 }
 
 // key of an object in the bucket.
@@ -231,14 +268,14 @@ func (l lock) open(passphrase string) (*seal, error) {
 	case l.Key == "" && passphrase == "":
 		return &seal{}, nil
 	case l.Key == "":
-		return nil, mismatch("what is in the bucket is not encrypted, and a key is given: use another path, or no key")
+		return nil, mismatch("what is there is not encrypted, and a key is given: use another path, or no key")
 	case passphrase == "":
-		return nil, mismatch("what is in the bucket is encrypted, and no key is given: give the key that it was made with")
+		return nil, mismatch("what is there is encrypted, and no key is given: give the key that it was made with")
 	}
 	identity, err := openKey(l.Key, passphrase)
 	var wrong *age.NoIdentityMatchError
 	if errors.As(err, &wrong) {
-		return nil, mismatch("what is in the bucket does not open with the key that is given: give the key that it was made with")
+		return nil, mismatch("what is there does not open with the key that is given: give the key that it was made with")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the key of the repository: %w", err)

@@ -44,9 +44,14 @@ const (
 type copies struct {
 	at, passphrase, scratch string
 	bucket                  bucket.Connection
+	// served is the volume that they are on; nil in a bucket.
+	served *served
 }
 
 func (r *Repository) copies(stanza string) copies {
+	if r.served != nil {
+		return copies{at: r.served.repository(r.key("copy", stanza)), passphrase: r.passphrase, scratch: r.place.Scratch, served: r.served}
+	}
 	c := r.connection
 	return copies{
 		at:         "s3:https://" + net.JoinHostPort(c.Host, c.Port) + "/" + c.Bucket + "/" + r.key("copy", stanza),
@@ -196,6 +201,7 @@ func (c copies) run(ctx context.Context, folder, verb string, args ...string) ([
 	if err != nil {
 		return nil, err
 	}
+	defer closeAll(cmd.ExtraFiles)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err = process.Do(cmd, grace); err == nil {
@@ -209,7 +215,7 @@ func (c copies) run(ctx context.Context, folder, verb string, args ...string) ([
 		return nil, fmt.Errorf("cannot run restic: %w", err)
 	}
 	if ended.ExitCode() == exitKey {
-		return nil, mismatch("the copies in the bucket do not open with the key that is given: give the key that they were made with")
+		return nil, mismatch("the copies do not open with the key that is given: give the key that they were made with")
 	}
 	return nil, &failure{verb, words(said.String()), ended.ExitCode()}
 }
@@ -220,21 +226,39 @@ func (c copies) command(ctx context.Context, folder string, args ...string) (*ex
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot prepare a folder for files: %w", err)
 	}
-	options := []string{
-		"--json", "--repo=" + c.at, "--option=s3.region=" + c.bucket.Region, "--option=s3.bucket-lookup=path",
-		"--cache-dir=" + filepath.Join(scratch, "restic"), "--cleanup-cache",
-	}
+	options := []string{"--json", "--repo=" + c.at, "--cache-dir=" + filepath.Join(scratch, "restic"), "--cleanup-cache"}
 	if c.passphrase == "" {
 		options = append(options, "--insecure-no-password")
+	}
+	environment := append(os.Environ(), "LC_ALL=C", "HOME="+scratch, "TMPDIR="+scratch, "RESTIC_PROGRESS_FPS=0.01", "RESTIC_PASSWORD="+c.passphrase)
+	var opened []*os.File
+	if c.served != nil {
+		identity, err := c.served.identity()
+		if err != nil {
+			return nil, err
+		}
+		opened = []*os.File{identity}
+		options = append(options, "--cacert="+c.served.files.CA, "--tls-client-cert="+firstExtra)
+	} else {
+		options = append(options, "--option=s3.region="+c.bucket.Region, "--option=s3.bucket-lookup=path")
+		environment = append(environment,
+			"AWS_ACCESS_KEY_ID="+c.bucket.Key, "AWS_SECRET_ACCESS_KEY="+c.bucket.Secret, "AWS_SESSION_TOKEN="+c.bucket.Token)
 	}
 	if c.bucket.CA != "" {
 		options = append(options, "--cacert="+c.bucket.CA)
 	}
 	cmd := exec.CommandContext(ctx, Program, append(options, args...)...)
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+scratch, "TMPDIR="+scratch, "RESTIC_PROGRESS_FPS=0.01",
-		"AWS_ACCESS_KEY_ID="+c.bucket.Key, "AWS_SECRET_ACCESS_KEY="+c.bucket.Secret, "AWS_SESSION_TOKEN="+c.bucket.Token, "RESTIC_PASSWORD="+c.passphrase)
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = folder, environment, opened
 	return cmd, nil
+}
+
+// firstExtra is where a command finds the first of its extra files.
+const firstExtra = "/proc/self/fd/3"
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }
 
 // words of restic's messages without their form.

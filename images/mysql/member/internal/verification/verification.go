@@ -49,7 +49,7 @@ type Trial struct {
 func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	backups, err := t.Repository.Backups(ctx)
 	if err != nil {
-		return frame.Passed{}, fail(members.VerifyRestore, "the bucket does not say what backups there are: %v", err)
+		return frame.Passed{}, fail(members.VerifyRestore, "%s does not say what backups there are: %v", t.Repository.Where(), err)
 	}
 	if err := t.Repository.Unreadable(); err != nil {
 		t.Log.Warn("not all backups count", "error", err)
@@ -62,11 +62,11 @@ func (t Trial) Try(ctx context.Context) (frame.Passed, error) {
 	// Before the logs are listed, so that all that it names must be among them.
 	archived, err := t.archived(ctx)
 	if err != nil {
-		return p, fail(members.VerifyRestore, "the bucket does not say what was archived: %v", err)
+		return p, fail(members.VerifyRestore, "%s does not say what was archived: %v", t.Repository.Where(), err)
 	}
 	logs, err := t.Repository.Logs(ctx)
 	if err != nil {
-		return p, fail(members.VerifyRestore, "the bucket does not say what was archived: %v", err)
+		return p, fail(members.VerifyRestore, "%s does not say what was archived: %v", t.Repository.Where(), err)
 	}
 	plan, err := restore.Choose(backups, logs, restore.Target{})
 	var gap *restore.Gap

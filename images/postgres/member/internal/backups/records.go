@@ -4,13 +4,12 @@ package backups
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/member/vault"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/repository"
@@ -80,9 +79,5 @@ func (r *records) measure(ctx context.Context, s pgmember.Backup, leads bool, lo
 		log.Warn("cannot find out how full the volume of backups is", "error", err)
 		return
 	}
-	r.repository = members.RepositoryReport{
-		Disk:        volume.Class(r.repository.Disk, u.Percent),
-		UsedPercent: int32(volume.Step(int(r.repository.UsedPercent), u.Percent)), //nolint:gosec // It is at most 100.
-		FileSystem:  fmt.Sprintf("%dMi", u.Size>>20),
-	}
+	r.repository = vault.Report(r.repository, u)
 }

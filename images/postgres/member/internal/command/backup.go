@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/outcome"
+	"github.com/capstan-dev/capstan/images/member/vault"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/repository"
@@ -47,7 +48,7 @@ func (c *Backup) Run(ctx context.Context, log *slog.Logger) error {
 // take the backup here, or let the host of the volume take it.
 func (c *Backup) take(ctx context.Context, log *slog.Logger, s pgmember.Backup) (outcome.Backup, error) {
 	tls := pgbackrest.Identity(pgmember.FolderMembers)
-	if s.Repository != "" && !pgbackrest.IsBucket(pgmember.FolderBackup) {
+	if s.Repository != "" && !vault.IsBucket(pgmember.FolderBackup) {
 		log.Info("asking for a backup", "host", s.Repository, "stanza", s.Stanza)
 		var r outcome.Backup
 		err := repository.Take(ctx, tls, s, &r)

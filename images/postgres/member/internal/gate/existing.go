@@ -133,7 +133,7 @@ func notReplayed(from pgmember.Source) string {
 func repositoryOf(s pgmember.Backup) existing.Repository {
 	r := existing.Repository{Place: pgbackrest.Place(s.Repository), Instead: existing.FromBackup}
 	if s.Repository != "" {
-		r.Instead = "another Database with spec.from.database of this one"
+		r.Instead = existing.FromDatabase
 	}
 	r.Last = func(ctx context.Context) (existing.Backup, error) {
 		all, err := stanzas(ctx, s)

@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/reach"
+	"github.com/capstan-dev/capstan/images/member/vault"
 	"github.com/capstan-dev/capstan/images/member/web"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
@@ -39,9 +40,6 @@ const limit = 30 * time.Second
 
 // Path of objects at the host that serves a volume.
 const Path = "/objects/"
-
-// Refused begins what the host of a volume says when it cannot do what was requested.
-const Refused = "refused: "
 
 // A Store that objects are in: a bucket, or a volume behind the host that serves it.
 type Store struct {
@@ -201,8 +199,8 @@ var code = regexp.MustCompile(`<Code>([A-Za-z]{1,64})</Code>`)
 
 // refusal of a server in words. The host of a volume says why itself.
 func refusal(status int, body []byte) string {
-	if said, ok := bytes.CutPrefix(body, []byte(Refused)); ok {
-		return strings.TrimSpace(string(said))
+	if said := vault.Said(body); said != "" {
+		return said
 	}
 	if m := code.FindSubmatch(body); m != nil {
 		return fmt.Sprintf("the server refuses it: %s (%d)", m[1], status)

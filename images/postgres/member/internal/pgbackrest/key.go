@@ -4,12 +4,11 @@ package pgbackrest
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/vault"
 )
 
 // garbled is what pgBackRest says of an information file that does not open with the key it has, or needs one and none is. It
@@ -48,16 +47,10 @@ func KeyIf(encrypted bool, folder string) string {
 // at a host. Which one it is the Secret says: a pod that was made before backups moved continues with what it has until it is made
 // again.
 func Read(dir, server string) (Repository, error) {
-	if server != "" && !IsBucket(dir) {
+	if server != "" && !vault.IsBucket(dir) {
 		return ReadServed(dir, server)
 	}
 	return ReadRepository(dir)
-}
-
-// IsBucket reports whether what is mounted to a folder opens a bucket.
-func IsBucket(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "endpoint"))
-	return err == nil
 }
 
 // Locked reports whether pgBackRest failed because what is in the repository does not open with the key it has, or without one.

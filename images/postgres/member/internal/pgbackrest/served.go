@@ -6,8 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -16,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/bucket"
 	"github.com/capstan-dev/capstan/images/member/certificate"
+	"github.com/capstan-dev/capstan/images/member/vault"
 )
 
 // ServerConfig is the configuration of the pgBackRest that serves a repository, on its host.
@@ -46,7 +45,7 @@ func (t TLS) Client() (*tls.Config, error) {
 // Words for where backups are.
 const (
 	inBucket = "the bucket"
-	inVolume = "the volume of backups"
+	inVolume = vault.Place
 )
 
 // Place is where the backups are, for people.
@@ -68,18 +67,10 @@ func Place(server string) string {
 // ReadServed is the repository at a host, with the identity in the folder that its Secret is mounted to. The error is a *NotReadyError
 // when something is missing there.
 func ReadServed(dir, server string) (Repository, error) {
-	s := &Served{server, Identity(dir)}
-	for _, file := range []string{s.TLS.Cert, s.TLS.Key, s.TLS.CA} {
-		_, err := os.Stat(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			return Repository{}, &NotReadyError{Message: "the Secret with the certificate for the volume of backups is not there: see its Certificate with a " +
-				"name that ends in pg-repository, and whether cert-manager runs"}
-		}
-		if err != nil {
-			return Repository{}, fmt.Errorf("cannot read the certificate for the volume of backups: %w", err)
-		}
+	if _, err := vault.ReadFiles(dir); err != nil {
+		return Repository{}, err
 	}
-	return Repository{Served: s}, nil
+	return Repository{Served: &Served{server, Identity(dir)}}, nil
 }
 
 // ReadLocal is the repository in a folder of this host. It is encrypted with the key in the folder of its own, unless that is "".

@@ -12,13 +12,11 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/reach"
-	"github.com/capstan-dev/capstan/images/member/volume"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
+	"github.com/capstan-dev/capstan/images/member/vault"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
@@ -102,19 +100,19 @@ func Create(ctx context.Context, r pgbackrest.Repository, s pgmember.Backup) err
 }
 
 // Usage of the volume of a repository: Percent, and Size of its file system in bytes.
-func Usage(ctx context.Context, r pgbackrest.Repository) (volume.Usage, error) {
+func Usage(ctx context.Context, r pgbackrest.Repository) (vault.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, usageLimit)
 	defer cancel()
-	res, err := call(ctx, r.Served.TLS, http.MethodGet, r.Served.Server, pathUsage, nil)
+	res, err := call(ctx, r.Served.TLS, http.MethodGet, r.Served.Server, vault.PathUsage, nil)
 	if err != nil {
-		return volume.Usage{}, fmt.Errorf("cannot find out how full the volume of backups is: %w", err)
+		return vault.Usage{}, fmt.Errorf("cannot find out how full the volume of backups is: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	var u usage
-	if err := json.NewDecoder(io.LimitReader(res.Body, mostAnswer)).Decode(&u); err != nil {
-		return volume.Usage{}, fmt.Errorf("cannot find out how full the volume of backups is: %w", err)
+	u, err := vault.ReadUsage(res.Body)
+	if err != nil {
+		return vault.Usage{}, fmt.Errorf("cannot find out how full the volume of backups is: %w", err)
 	}
-	return volume.Usage{Percent: u.Percent, Size: u.Size}, nil
+	return u, nil
 }
 
 // call a host, with the JSON of a body, if any. An answer that is not 200 is an error.
@@ -146,8 +144,8 @@ func call(ctx context.Context, identity pgbackrest.TLS, method, host, path strin
 	}
 	raw, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
 	_ = res.Body.Close()
-	if said, ok := strings.CutPrefix(string(raw), objectstore.Refused); ok && err == nil {
-		return nil, errors.New(strings.TrimSpace(said))
+	if said := vault.Said(raw); said != "" && err == nil {
+		return nil, errors.New(said)
 	}
 	return nil, fmt.Errorf("%s answers %s", host, res.Status)
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/capstan-dev/capstan/images/member/durable"
+	"github.com/capstan-dev/capstan/images/member/vault"
 )
 
 // mostObject is how long an object may be, in bytes.
@@ -44,9 +45,9 @@ func (o *objects) get(w http.ResponseWriter, r *http.Request) {
 	raw, err := o.root.ReadFile(r.PathValue("key"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		refuse(w, http.StatusNotFound, errors.New("there is no such object"))
+		vault.Refuse(w, http.StatusNotFound, errors.New("there is no such object"))
 	case err != nil:
-		refuse(w, http.StatusInternalServerError, err)
+		vault.Refuse(w, http.StatusInternalServerError, err)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(raw)
@@ -57,11 +58,11 @@ func (o *objects) get(w http.ResponseWriter, r *http.Request) {
 func (o *objects) put(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostObject))
 	if err != nil {
-		refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("cannot read the object: %w", err))
+		vault.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("cannot read the object: %w", err))
 		return
 	}
 	if err := o.write(r.PathValue("key"), raw); err != nil {
-		refuse(w, http.StatusInternalServerError, err)
+		vault.Refuse(w, http.StatusInternalServerError, err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

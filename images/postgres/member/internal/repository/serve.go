@@ -11,14 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
-	"github.com/capstan-dev/capstan/images/member/volume"
-	"github.com/capstan-dev/capstan/images/member/web"
+	"github.com/capstan-dev/capstan/images/member/vault"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
@@ -27,7 +25,6 @@ import (
 const (
 	pathBackup = "/backup"
 	pathStanza = "/stanza"
-	pathUsage  = "/usage"
 )
 
 // mostSettings is how long a request may be, in bytes.
@@ -56,12 +53,6 @@ type answer struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// usage of a volume: percent, and the size of its file system in bytes.
-type usage struct {
-	Percent int   `json:"percent"`
-	Size    int64 `json:"size"`
-}
-
 // Serve until the context ends.
 func (h Host) Serve(ctx context.Context) error {
 	objects, err := open(h.Objects)
@@ -70,36 +61,16 @@ func (h Host) Serve(ctx context.Context) error {
 	}
 	defer objects.close()
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathBackup, only(pgmember.BackupCommonName, h.backup))
-	mux.HandleFunc("POST "+pathStanza, only(pgmember.RepositoryCommonName, h.create))
-	mux.HandleFunc("GET "+pathUsage, only(pgmember.RepositoryCommonName, h.usage))
-	mux.HandleFunc("GET "+objectstore.Path+"{key...}", only(pgmember.RepositoryCommonName, objects.get))
-	mux.HandleFunc("PUT "+objectstore.Path+"{key...}", only(pgmember.RepositoryCommonName, objects.put))
+	mux.HandleFunc("POST "+pathBackup, vault.Only(pgmember.BackupCommonName, h.backup))
+	mux.HandleFunc("POST "+pathStanza, vault.Only(pgmember.RepositoryCommonName, h.create))
+	mux.HandleFunc("GET "+vault.PathUsage, vault.Only(pgmember.RepositoryCommonName, vault.Measured(h.Volume)))
+	mux.HandleFunc("GET "+objectstore.Path+"{key...}", vault.Only(pgmember.RepositoryCommonName, objects.get))
+	mux.HandleFunc("PUT "+objectstore.Path+"{key...}", vault.Only(pgmember.RepositoryCommonName, objects.put))
 	l, err := certificate.Listen(h.Address, h.Config)
 	if err != nil {
 		return err
 	}
-	// A backup takes hours, which are not bounded here but by who asks for it.
-	return web.Serve(ctx, l, &http.Server{
-		Handler: mux, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	})
-}
-
-// only who has a certificate of a common name may come.
-func only(name string, handle http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if certificate.CallerOf(r) != name {
-			refuse(w, http.StatusForbidden, errors.New("the certificate is not one that may do that"))
-			return
-		}
-		handle(w, r)
-	}
-}
-
-// refuse a request and say why.
-func refuse(w http.ResponseWriter, status int, err error) {
-	http.Error(w, objectstore.Refused+err.Error(), status)
+	return vault.Serve(ctx, l, mux)
 }
 
 // settings of a request. Without them it is refused.
@@ -112,7 +83,7 @@ func settings(w http.ResponseWriter, r *http.Request) (pgmember.Backup, bool) {
 		err = pgbackrest.Check(s)
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
+		vault.Refuse(w, http.StatusBadRequest, err)
 	}
 	return s, err == nil
 }
@@ -123,7 +94,7 @@ func (h Host) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := h.Create(r.Context(), s); err != nil {
-		refuse(w, http.StatusInternalServerError, err)
+		vault.Refuse(w, http.StatusInternalServerError, err)
 	}
 }
 
@@ -145,7 +116,7 @@ func (h Host) backup(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case a := <-done:
-			write(w, a)
+			vault.Write(w, a)
 			return
 		case <-tick.C:
 			// White space before the answer is none of it.
@@ -169,22 +140,4 @@ func answered(result any, err error) answer {
 		return answer{Error: err.Error()}
 	}
 	return answer{Result: raw}
-}
-
-// usage of the volume.
-func (h Host) usage(w http.ResponseWriter, _ *http.Request) {
-	u, err := volume.Measure(h.Volume)
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	write(w, usage{u.Percent, u.Size})
-}
-
-// write JSON. A client that is gone reads nothing.
-func write(w io.Writer, value any) {
-	if raw, err := json.Marshal(value); err == nil {
-		_, _ = w.Write(raw)
-	}
 }

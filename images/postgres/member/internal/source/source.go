@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/durable"
+	"github.com/capstan-dev/capstan/images/member/existing"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
@@ -91,11 +92,10 @@ func repository(ctx context.Context, s pgmember.Source, f pgbackrest.Folders) (p
 	if s.Either == "" {
 		return pgbackrest.ReadEncrypted(pgmember.FolderSource, key, s.Repository)
 	}
-	inBucket, inVolume := mounted(pgmember.FolderSource), mounted(pgmember.FolderSourceRepository)
+	inBucket, inVolume := existing.Mounted(pgmember.FolderSource), existing.Mounted(pgmember.FolderSourceRepository)
 	switch {
 	case !inBucket && !inVolume:
-		return pgbackrest.Repository{}, &pgbackrest.NotReadyError{Message: "the source has neither the connection Secret of a bucket nor the connection Secret of a volume of backups: " +
-			"see whether it has spec.backup, and its condition BackupFresh"}
+		return pgbackrest.Repository{}, &pgbackrest.NotReadyError{Message: existing.NoSource}
 	case !inVolume:
 		return pgbackrest.ReadEncrypted(pgmember.FolderSource, key, "")
 	case !inBucket:
@@ -121,13 +121,6 @@ func repository(ctx context.Context, s pgmember.Source, f pgbackrest.Folders) (p
 		return bucket, nil
 	}
 	return volume, nil
-}
-
-// mounted reports whether a Secret is there that is mounted to a folder, and has anything. The kubelet's own entries, which begin
-// with two dots, are there without any.
-func mounted(folder string) bool {
-	names, err := os.ReadDir(folder)
-	return err == nil && slices.ContainsFunc(names, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), "..") })
 }
 
 // latestOf the stanzas of a repository, or the one that is named.
