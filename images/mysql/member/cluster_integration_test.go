@@ -151,7 +151,9 @@ func (c *cluster) account(cfg *rest.Config) {
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: name.Name, Namespace: c.ns}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
 	}, metav1.CreateOptions{})
-	token, err4 := client.CoreV1().ServiceAccounts(c.ns).CreateToken(ctx, name.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	// Nothing renews it as a kubelet does, and long series of rounds take hours.
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
+	token, err4 := client.CoreV1().ServiceAccounts(c.ns).CreateToken(ctx, name.Name, request, metav1.CreateOptions{})
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		c.t.Fatal(err)
 	}
