@@ -5,6 +5,8 @@ package existing_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -45,5 +47,32 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%s After %d questions: %v", tc.reason, asked, err)
 			}
 		})
+	}
+}
+
+func TestMounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		entries []string
+		want    bool
+	}{
+		"NoSecret":    {"The kubelet mounts an optional Secret that is not there as its own entries alone.", []string{"..2026_11_22_21_24_01.1234567890", "..data"}, false},
+		"EmptyFolder": {"Nothing is mounted.", nil, false},
+		"Secret":      {"The keys are there.", []string{"..2026_11_22_21_24_01.1234567890", "..data", "tls.crt"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, e := range tc.entries {
+				if err := os.WriteFile(filepath.Join(dir, e), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := existing.Mounted(dir); got != tc.want {
+				t.Errorf("%s\nMounted: got %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+	if existing.Mounted(filepath.Join(t.TempDir(), "none")) {
+		t.Error("A folder that is not there has no Secret.")
 	}
 }
