@@ -252,7 +252,7 @@ func TestGroupVolume(t *testing.T) {
 			`{"ports":[{"protocol":"TCP","port":33062}],"from":[{"podSelector":{"matchLabels":{"capstan.dev/backup-of":"orders-db"}}}]}`,
 		},
 		names.Backup: {
-			`"name":"backup","secret":{"defaultMode":288,"secretName":"orders-db-pg-repository"}`, `"mountPath":"/etc/capstan/backup"`, `"mountPath":"/etc/capstan/backup-key"`,
+			`"name":"backup","secret":{"secretName":"orders-db-pg-repository","defaultMode":288}`, `"mountPath":"/etc/capstan/backup"`, `"mountPath":"/etc/capstan/backup-key"`,
 			`"name":"data","mountPath":"/data"`,
 		},
 		names.Verify:             {`"mountPath":"/etc/capstan/backup"`, `"mountPath":"/etc/capstan/backup-key"`},

@@ -452,15 +452,15 @@ func testLogs(t *testing.T, f *fixture, key string) {
 	if raw, err := os.ReadFile(target); err != nil || string(raw) != content {
 		t.Errorf("the log came back with %d bytes: %v", len(raw), err)
 	}
-	for _, key := range f.keys("demo/orders/log/orders-1/" + server + "/binlog") {
-		body, _, err := r.objects.get(ctx, key)
+	for _, object := range f.keys("demo/orders/log/orders-1/" + server + "/binlog") {
+		body, _, err := r.objects.get(ctx, object)
 		if err != nil {
 			t.Fatal(err)
 		}
 		raw, _ := io.ReadAll(body)
 		_ = body.Close()
 		if len(raw) > 10000 || bytes.HasPrefix(raw, []byte("age-encryption.org")) != (key != "") {
-			t.Errorf("%s begins with %q and has %d bytes", key, raw[:20], len(raw))
+			t.Errorf("%s begins with %q and has %d bytes", object, raw[:20], len(raw))
 		}
 	}
 	changed := filepath.Join(folder(t, map[string]string{"log": "another"}), "log")
