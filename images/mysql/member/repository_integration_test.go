@@ -136,9 +136,9 @@ func (v *vault) fill() {
 
 // copied makes a cluster that begins with what the volume has, and starts its member: as a copy with the Secret of the source in a folder of its
 // own, or as a restore in place with the Secret of the Database itself.
-func (v *vault) copied(inPlace bool, s mysqlmember.Source) *cluster {
-	v.t.Helper()
-	n := newCluster(v.t, "a")
+func (v *vault) copied(t *testing.T, inPlace bool, s mysqlmember.Source) *cluster {
+	t.Helper()
+	n := newCluster(t, "a")
 	s.Path, s.Encrypted = v.config.Backup.Path, true
 	secret := "source-repository"
 	if inPlace {
@@ -150,7 +150,7 @@ func (v *vault) copied(inPlace bool, s mysqlmember.Source) *cluster {
 	n.shared()
 	for folder, to := range map[string]string{"backup": secret, "backup-key": "source-key"} {
 		if err := os.CopyFS(n.folder(to), os.DirFS(v.folder(folder))); err != nil {
-			v.t.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 	v.known(n)
@@ -203,8 +203,8 @@ func TestRepository(t *testing.T) {
 			{"Point", false, mysqlmember.Source{RestorePoint: "before-two"}, []int{1}},
 			{"InPlace", true, mysqlmember.Source{Stanza: c.config.Backup.Stanza, At: &between}, []int{1, 2}},
 		} {
-			n := v.copied(tc.inPlace, tc.from)
-			n.eventually(tc.name+": the copy serves", 3*time.Minute, func() bool { return n.ready("a") })
+			n := v.copied(t, tc.inPlace, tc.from)
+			n.eventually(tc.name+": the copy serves", 5*time.Minute, func() bool { return n.ready("a") })
 			if got := n.ids("a"); !slices.Equal(got, tc.want) {
 				t.Errorf("%s: it has the rows %v, want %v", tc.name, got, tc.want)
 			}
@@ -212,7 +212,7 @@ func TestRepository(t *testing.T) {
 		}
 	})
 	t.Run("WithoutKey", func(t *testing.T) {
-		n := v.copied(false, mysqlmember.Source{})
+		n := v.copied(t, false, mysqlmember.Source{})
 		n.config.From.Encrypted = false
 		n.shared()
 		n.eventually("it is told", 2*time.Minute, func() bool {
@@ -222,6 +222,7 @@ func TestRepository(t *testing.T) {
 		n.running("a").Kill()
 	})
 	t.Run("Verified", func(t *testing.T) {
+		c.t = t
 		c.config.Backup.Verify = &mysqlmember.Verify{Assertions: []mysqlmember.Assertion{{Database: "shop", SQL: "select count(*) = 3 from ledger"}}}
 		c.configure()
 		said, left := c.job("", "verify", "--id=one")
@@ -233,9 +234,11 @@ func TestRepository(t *testing.T) {
 			t.Errorf("it left %v on its volume: %s", left, said)
 		}
 	})
+	c.t = t
 	w := c.write()
 	failing := func(b members.BackupReport) bool { return b.Archive == members.ArchiveFailing }
 	t.Run("Away", func(t *testing.T) {
+		c.t = t
 		w.goesOn(10 * time.Second)
 		v.pod.Kill()
 		c.eventually("that archiving fails is told", 3*time.Minute, func() bool { b, _ := c.told(); return failing(b) })
@@ -248,6 +251,7 @@ func TestRepository(t *testing.T) {
 		c.eventually("it is told", time.Minute, func() bool { b, _ := c.told(); return b.Archive == members.ArchiveOK && b.Dropped == "" })
 	})
 	t.Run("Full", func(t *testing.T) {
+		c.t = t
 		v.fill()
 		w.goesOn(10 * time.Second)
 		c.eventually("that the volume is full is told", 4*time.Minute, func() bool {
@@ -266,6 +270,7 @@ func TestRepository(t *testing.T) {
 			return b.Archive == members.ArchiveOK && b.Repository.Disk == volume.DiskOk && b.Dropped == ""
 		})
 	})
+	c.t = t
 	w.check(t)
 	c.config.Backup.RetentionDays, c.config.Backup.RetentionFull = 0, 1
 	c.configure()
