@@ -162,7 +162,7 @@ func Open(ctx context.Context, p Place) (*Repository, error) {
 	return r, nil
 }
 
-// connect to where the Secret leads. Nothing is sent yet.
+// connect to the place that the Secret names. Nothing is sent yet.
 func (r *Repository) connect() (err error) {
 	if r.place.Server != "" && !host.IsBucket(r.place.Secret) {
 		if r.served, err = openServed(r.place.Server, r.place.Secret); err == nil {

@@ -31,7 +31,7 @@ var (
 	errFull = errors.New("the volume is full")
 )
 
-// incoming is the folder of what is not whole yet. No key leads there, for none has a step that begins with a dot.
+// incoming is the folder of what is not whole yet. No key is in there, for none has a step that begins with a dot.
 const incoming = ".incoming"
 
 const (
@@ -178,7 +178,7 @@ func (t *tree) place(next, key string, allowed func(tag string) bool) error {
 	return t.sync(path.Dir(key))
 }
 
-// folders on the way to an object, each of which is there after a loss of power.
+// folders on the way to an object, which are all there after a loss of power.
 func (t *tree) folders(to string) error {
 	if to == "." {
 		return nil
