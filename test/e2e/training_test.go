@@ -122,7 +122,7 @@ func TestTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	usual := func(more ...string) *v1alpha1.Training {
-		tr := training(ns, "fraud", 4, append([]string{"--steps=1200", "--step=100ms", "--every=20", "--keep=1000"}, more...)...)
+		tr := training(ns, "fraud", 4, append([]string{"--steps=1500", "--step=100ms", "--every=20", "--keep=1000"}, more...)...)
 		tr.Spec.Metrics, tr.Spec.Checkpoint.Keep = &v1alpha1.TrainingMetrics{}, new(int32(5))
 
 		return tr
@@ -180,7 +180,6 @@ func TestTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, 2*timeout, "it goes on", ranksRun(ns, "fraud", 3, 0))
-	within(t, timeout, "and the newest checkpoints stay", kept(ns, "fraud", 3, 2))
 	within(t, 3*timeout, "each step was counted exactly once", trained(ns, "fraud", func(st v1alpha1.TrainingStatus) bool { return st.Phase == v1alpha1.TrainingSucceeded }))
 
 	within(t, 2*timeout, "a program that writes no checkpoint is reported", trained(ns, "unsaved", checkpoints(v1alpha1.ReasonCheckpointOverdue)))
@@ -222,11 +221,11 @@ func kept(ns, name string, run, newest int, gone ...string) func(context.Context
 		}
 		for _, path := range gone {
 			if err := has(path); err == nil || !strings.Contains(err.Error(), "no such file") {
-				return fmt.Errorf("want %s to be gone, got %v", path, err)
+				return fmt.Errorf("%s should be gone (%w)", path, err)
 			}
 		}
 		var written []string
-		for _, line := range strings.Split(logs(ctx, p, crew.Container, 0), "\n") {
+		for line := range strings.SplitSeq(logs(ctx, p, crew.Container, 0), "\n") {
 			if _, path, ok := strings.Cut(line, " checkpoint="); ok {
 				written = append(written, path)
 			}
