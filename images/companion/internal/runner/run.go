@@ -206,7 +206,8 @@ func (r *run) failed(exit process.Exit, e *process.Ending, last string, ran time
 	if exit.Err != nil || exit.Signal != 0 {
 		f.ExitCode = -1
 	}
-	if f.Class == runner.ClassUser && exit.Err == nil && starved.MatchString(last) {
+	// What ends for lack of memory takes its connections with it, and words about those come last.
+	if (f.Class == runner.ClassUser || e.Secondary) && exit.Err == nil && starved.MatchString(last) {
 		f.Class = runner.ClassOutOfMemory
 	}
 	v := r.rules.judge(f, ran, now)

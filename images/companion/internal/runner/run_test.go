@@ -96,15 +96,16 @@ func TestRun(t *testing.T) {
 		class    runner.Class
 		says     string
 	}{
-		"Succeeds":     {"It ends with 0.", `echo done`, quick, runner.ExitDone, runner.PhaseSucceeded, 1, "", ""},
-		"FailsForGood": {"The third failure is the last, and its last line is told.", `echo unknown argument --days >&2; exit 2`, quick, runner.ExitFailed, runner.PhaseFailed, 3, runner.ClassUser, "program ended with exit code 2: unknown argument --days (it failed 3 times in a row, and no other attempt is allowed)"},
-		"Recovers":     {"The second attempt succeeds.", `[ "$CAPSTAN_ATTEMPT" = 1 ]`, quick, runner.ExitDone, runner.PhaseSucceeded, 2, runner.ClassUser, "exit code 1"},
-		"Rule":         {"A rule ends it at the first failure.", `exit 3`, runner.Retry{Rules: []runner.Rule{{ExitCodes: []int{3}, Do: runner.ActionFail}}}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassUser, "rule 1 of spec.retry.rules ends the run"},
-		"Pattern":      {"The line of the pattern is the cause, not the last one.", `echo Table or view not found: x; echo Traceback; exit 1`, runner.Retry{Rules: []runner.Rule{{Pattern: "Table or view not found", Do: runner.ActionFail}}}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassUser, "exit code 1: Table or view not found: x"},
-		"Memory":       {"A program that says so needs more memory.", `echo java.lang.OutOfMemoryError: Java heap space; exit 1`, runner.Retry{Rules: []runner.Rule{{Class: runner.ClassOutOfMemory, Do: runner.ActionMemory}}}, runner.ExitMemory, runner.PhaseFailed, 1, runner.ClassOutOfMemory, "Java heap space"},
-		"NoProgram":    {"A program that is not there is a mistake of the user.", `exec /no/such/program`, runner.Retry{Attempts: 1}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassUser, "no other attempt is allowed"},
-		"Megabytes":    {"A line of megabytes, half characters and a progress bar pass through.", `head -c 3000000 /dev/zero | tr '\0' x; printf '\n10%%\r20%%\r\303'; exit 1`, runner.Retry{Attempts: 1}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassUser, "exit code 1"},
-		"Signal":       {"Somebody else killed it.", `kill -TERM $$`, runner.Retry{Attempts: 1}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassInfrastructure, `signal "terminated" from elsewhere`},
+		"Succeeds":      {"It ends with 0.", `echo done`, quick, runner.ExitDone, runner.PhaseSucceeded, 1, "", ""},
+		"FailsForGood":  {"The third failure is the last, and its last line is told.", `echo unknown argument --days >&2; exit 2`, quick, runner.ExitFailed, runner.PhaseFailed, 3, runner.ClassUser, "program ended with exit code 2: unknown argument --days (it failed 3 times in a row, and no other attempt is allowed)"},
+		"Recovers":      {"The second attempt succeeds.", `[ "$CAPSTAN_ATTEMPT" = 1 ]`, quick, runner.ExitDone, runner.PhaseSucceeded, 2, runner.ClassUser, "exit code 1"},
+		"Rule":          {"A rule ends it at the first failure.", `exit 3`, runner.Retry{Rules: []runner.Rule{{ExitCodes: []int{3}, Do: runner.ActionFail}}}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassUser, "rule 1 of spec.retry.rules ends the run"},
+		"Pattern":       {"The line of the pattern is the cause, not the last one.", `echo Table or view not found: x; echo Traceback; exit 1`, runner.Retry{Rules: []runner.Rule{{Pattern: "Table or view not found", Do: runner.ActionFail}}}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassUser, "exit code 1: Table or view not found: x"},
+		"Memory":        {"A program that says so needs more memory.", `echo java.lang.OutOfMemoryError: Java heap space; exit 1`, runner.Retry{Rules: []runner.Rule{{Class: runner.ClassOutOfMemory, Do: runner.ActionMemory}}}, runner.ExitMemory, runner.PhaseFailed, 1, runner.ClassOutOfMemory, "Java heap space"},
+		"MemoryThenNet": {"Others lose what ends for lack of memory.", `echo java.lang.OutOfMemoryError: Java heap space; echo java.io.IOException: Connection reset by peer; exit 1`, runner.Retry{Rules: []runner.Rule{{Class: runner.ClassOutOfMemory, Do: runner.ActionMemory}}}, runner.ExitMemory, runner.PhaseFailed, 1, runner.ClassOutOfMemory, "reset by peer"},
+		"NoProgram":     {"A program that is not there is a mistake of the user.", `exec /no/such/program`, runner.Retry{Attempts: 1}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassUser, "no other attempt is allowed"},
+		"Megabytes":     {"A line of megabytes, half characters and a progress bar pass through.", `head -c 3000000 /dev/zero | tr '\0' x; printf '\n10%%\r20%%\r\303'; exit 1`, runner.Retry{Attempts: 1}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassUser, "exit code 1"},
+		"Signal":        {"Somebody else killed it.", `kill -TERM $$`, runner.Retry{Attempts: 1}, runner.ExitFailed, runner.PhaseFailed, 1, runner.ClassInfrastructure, `signal "terminated" from elsewhere`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
