@@ -319,19 +319,23 @@ func TestGroupFrom(t *testing.T) {
 	}{
 		"Latest": {
 			"A copy of the latest there is, in a bucket or on a volume.", `{database: {name: other}}`, "other-pg-backup-bucket",
-			mysqlmember.Source{Path: "/shop/other", Either: served}, "other-pg-repository", "other",
+			mysqlmember.Source{Path: "/shop/other", Either: served},
+			"other-pg-repository", "other",
 		},
 		"Moment": {
 			"A copy of a moment.", `{database: {name: other, at: "2026-11-20T09:59:00+01:00"}}`, "other-pg-backup-bucket",
-			mysqlmember.Source{Path: "/shop/other", Either: served, At: &at}, "other-pg-repository", "other",
+			mysqlmember.Source{Path: "/shop/other", Either: served, At: &at},
+			"other-pg-repository", "other",
 		},
 		"Point": {
 			"A copy of a name, from encrypted backups.", `{database: {name: other, restorePoint: v1, encryption: {secretRef: {name: key}}}}`, "other-pg-backup-bucket",
-			mysqlmember.Source{Path: "/shop/other", Either: served, RestorePoint: "v1", Encrypted: true}, "other-pg-repository", "other",
+			mysqlmember.Source{Path: "/shop/other", Either: served, RestorePoint: "v1", Encrypted: true},
+			"other-pg-repository", "other",
 		},
 		"Backup": {
 			"A Database that is gone.", `{backup: {connectionSecretRef: {name: old}, database: other, namespace: gone, stanza: other-1-9-7}}`, "old",
-			mysqlmember.Source{Path: "/gone/other", Stanza: "other-1-9-7"}, "", "",
+			mysqlmember.Source{Path: "/gone/other", Stanza: "other-1-9-7"},
+			"", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -77,26 +77,34 @@ type rank struct {
 	leaving func() bool
 }
 
+// compute a step, with the fault that is due. It returns the loss.
+func (r *rank) compute(step int64) (string, error) {
+	loss, pause := strconv.FormatFloat(4/(1+float64(step)/10), 'g', 4, 64), r.options.Step
+	switch kind := r.due(step); kind {
+	case none:
+	case nan:
+		loss = "nan"
+	case slow:
+		pause *= 20
+	default:
+		if err := strike(kind); err != nil {
+			return "", err
+		}
+	}
+	time.Sleep(pause)
+	return loss, nil
+}
+
 // train from a state to the last step.
 func (r *rank) train(ctx context.Context, s state) (int, error) {
 	o := r.options
 	saved := time.Now()
 	for s.Step < o.Steps {
 		step := s.Step + 1
-		loss := strconv.FormatFloat(4/(1+float64(step)/10), 'g', 4, 64)
-		pause := o.Step
-		switch kind := r.due(step); kind {
-		case none:
-		case nan:
-			loss = "nan"
-		case slow:
-			pause *= 20
-		default:
-			if err := strike(kind); err != nil {
-				return 3, err
-			}
+		loss, err := r.compute(step)
+		if err != nil {
+			return 3, err
 		}
-		time.Sleep(pause)
 		// Rank 0 decides when it is time, because each rank has a clock of its own.
 		save := o.Rank == 0 && o.Interval > 0 && time.Since(saved) >= time.Duration(o.Interval)*time.Second
 		all, err := r.group.add(contribution{Rank: o.Rank, Step: step, Value: value(o.Rank, step), Leaving: r.leaving(), Save: save})

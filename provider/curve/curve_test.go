@@ -334,7 +334,7 @@ func TestOthersAreNotSeen(t *testing.T) {
 
 // deadline is a context whose time is over when a channel is closed.
 type deadline struct {
-	context.Context
+	context.Context //nolint:containedctx // It is one.
 
 	over chan struct{}
 }

@@ -199,6 +199,12 @@ func (r *run) attempt(ctx context.Context, attempt int) (code int, pause time.Du
 // starved are words by which a program says that it has not enough memory.
 var starved = regexp.MustCompile(`\bOutOfMemoryError\b|\bMemoryError\b|\bbad_alloc\b|[Cc]annot allocate memory|\bOOMKilled\b`)
 
+// lackedMemory reports whether a program that failed by itself says so. What ends for lack of memory takes its connections with it, and
+// words about those come last.
+func lackedMemory(e *process.Ending, last string) bool {
+	return (runner.Class(e.Class) == runner.ClassUser || e.Secondary) && starved.MatchString(last)
+}
+
 // failed attempt: what follows by the rules.
 func (r *run) failed(exit process.Exit, e *process.Ending, last string, ran time.Duration) (code int, pause time.Duration, over bool) {
 	now := time.Now()
@@ -206,8 +212,7 @@ func (r *run) failed(exit process.Exit, e *process.Ending, last string, ran time
 	if exit.Err != nil || exit.Signal != 0 {
 		f.ExitCode = -1
 	}
-	// What ends for lack of memory takes its connections with it, and words about those come last.
-	if (f.Class == runner.ClassUser || e.Secondary) && exit.Err == nil && starved.MatchString(last) {
+	if exit.Err == nil && lackedMemory(e, last) {
 		f.Class = runner.ClassOutOfMemory
 	}
 	v := r.rules.judge(f, ran, now)

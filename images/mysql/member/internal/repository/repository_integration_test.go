@@ -236,7 +236,9 @@ func (f *fixture) keys(prefix string) (all []string) {
 
 func TestBackups(t *testing.T) {
 	for name, key := range map[string]string{"Plain": "", "Encrypted": "correct horse battery staple"} {
-		t.Run(name, func(t *testing.T) { everywhere(t, func(t *testing.T, f *fixture) { testBackups(t, f, key) }) })
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, f *fixture) { t.Helper(); testBackups(t, f, key) })
+		})
 	}
 }
 
@@ -404,7 +406,7 @@ func testKeys(t *testing.T, f *fixture) {
 
 func TestLogs(t *testing.T) {
 	for name, key := range map[string]string{"Plain": "", "Encrypted": "correct horse battery staple"} {
-		t.Run(name, func(t *testing.T) { everywhere(t, func(t *testing.T, f *fixture) { testLogs(t, f, key) }) })
+		t.Run(name, func(t *testing.T) { everywhere(t, func(t *testing.T, f *fixture) { t.Helper(); testLogs(t, f, key) }) })
 	}
 }
 

@@ -128,7 +128,7 @@ func (t *tree) send(w http.ResponseWriter, r *http.Request, key string) {
 
 func (t *tree) answerPut(w http.ResponseWriter, r *http.Request) {
 	once, tag := r.Header.Get("If-None-Match") != "", r.Header.Get("If-Match")
-	if err := t.take(r, r.PathValue("key"), func(has string) bool { return !(once && has != "") && (tag == "" || has == tag) }); err != nil {
+	if err := t.take(r, r.PathValue("key"), func(has string) bool { return (!once || has == "") && (tag == "" || has == tag) }); err != nil {
 		fail(w, err)
 		return
 	}

@@ -56,7 +56,9 @@ func TestBegin(t *testing.T) {
 					})
 					return
 				}
-				var body struct{ Metadata map[string]any }
+				var body struct {
+					Metadata map[string]any `json:"metadata"`
+				}
 				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 					t.Error(err)
 				}
