@@ -48,7 +48,7 @@ func IsOnVolume(s *facts.Cluster) bool {
 	}
 }
 
-// TakenByHost reports whether the host of the volume takes the backups, and who asks for one neither reads nor writes it.
+// TakenByHost reports whether the host of the volume takes the backups: the pod that requests one neither reads nor writes it.
 func TakenByHost(s *facts.Cluster) bool { return IsOnVolume(s) && s.Traits.BackupPort != "" }
 
 // RepositoryHost is the host of the volume of backups of a Database of a namespace.
