@@ -24,13 +24,16 @@ import (
 
 // begin returns what a member without data has to wait for while no member has any: one makes the first data, and the others copy it. Any
 // of them may, so the first that looks does.
-func (g *Gate) begin(ctx context.Context, list []pods.Pod) error {
+func (g *Gate) begin(ctx context.Context, list []pods.Pod, from *pgmember.Source) error {
 	by, err := g.DCS.Begin(ctx, g.Names.Database, g.Names.Name, func(member string) bool { return gone(list, member, time.Since(g.Begun)) })
 	if err != nil {
 		return err
 	}
 	if by != g.Names.Name {
 		return &volume.Wait{Reason: pgmember.ReasonWaitingForData, Message: fmt.Sprintf("member %s makes the first data, and this one copies it", by)}
+	}
+	if from != nil && from.Follow {
+		return nil // It replays without an end, and has no clients that would end the note.
 	}
 	if err := durable.Write(layout.Beginning, nil); err != nil {
 		return fmt.Errorf("cannot note that the first data is made: %w", err)

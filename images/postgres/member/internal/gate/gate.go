@@ -158,7 +158,7 @@ func (g *Gate) checkData(ctx context.Context, programs string, config pgmember.C
 		if err := g.backups.check(ctx, config, g.Names.Name, g.Reporter); err != nil {
 			return err
 		}
-		return g.begin(ctx, list)
+		return g.begin(ctx, list, config.From)
 	}
 	return nil
 }
