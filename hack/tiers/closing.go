@@ -22,7 +22,11 @@ const (
 	reportParts = "parts" // seconds, and the part of CI that took them
 	reportSlow  = "slow"  // name of a slow test that ran, and its result
 	reportOnce  = "once"  // name of a test that failed first, and passed when it ran once more
+	reportSaid  = "said"  // name of a test that did not pass, and a line of what it logged last
 )
+
+// longestSaid is how many characters the closing lines have of a line that a test logged: what reads them may have room for a page only.
+const longestSaid = 300
 
 // dueShown is how many of the slow tests that are due next the closing lines name.
 const dueShown = 5
@@ -41,6 +45,19 @@ func (p *project) accountSlow(runs []tiers.Run) {
 func (p *project) accountSecond(tests []tiers.Test) {
 	for _, t := range tests {
 		p.append(reportOnce, t.Name+"\n")
+	}
+}
+
+// accountSaid keeps what a test that did not pass logged last, without the states that it reached.
+func (p *project) accountSaid(test string, texts []string) {
+	for _, text := range texts {
+		for line := range strings.Lines(text) {
+			line = strings.ToValidUTF8(strings.TrimSpace(line), "")
+			if r := []rune(line); len(r) > longestSaid {
+				line = string(r[:longestSaid]) + "…"
+			}
+			p.append(reportSaid, test+"\t"+line+"\n")
+		}
 	}
 }
 
@@ -117,6 +134,13 @@ func (c *closingCmd) Run(ctx context.Context, p *project) error {
 	}
 	for _, test := range once {
 		p.sayf("ci: FLAKY: %s failed, and passed when it ran once more", test[0])
+	}
+	said, err := p.lines(reportSaid)
+	if err != nil {
+		return err
+	}
+	for _, line := range said {
+		p.sayf("ci: %s: %s", line[0], line[1])
 	}
 	return nil
 }

@@ -234,6 +234,7 @@ func (c *runCmd) do(
 			for _, line := range watch.said[t.Name] {
 				p.sayf("  %s", line)
 			}
+			p.accountSaid(t.Name, watch.said[t.Name])
 		}
 	}
 	if len(failed) != len(bad) {

@@ -39,7 +39,7 @@ for name in $(echo "$names" | tr -d '^()$' | tr '|' ' '); do
   fi
   echo "=== RUN   $name"
   [ "$result" != ENDS ] || exit 2
-  [ "$result" != FAIL ] || status=1
+  [ "$result" != FAIL ] || { status=1; echo "    a_test.go:7: $name was lost"; echo "        in its second line"; }
   echo "    --- FAIL: $name/Part (1.00s)"
   echo "--- $result: $name (2.50s)"
 done
@@ -239,6 +239,12 @@ func TestRun(t *testing.T) {
 			out.Reset()
 			if err := (&closingCmd{}).Run(t.Context(), p); err != nil {
 				t.Fatal(err)
+			}
+			for test, result := range tc.results {
+				want := fmt.Sprintf("ci: %s: a_test.go:7: %s was lost\nci: %[1]s: in its second line\n", test, test)
+				if failed := result == "FAIL" || result == "ONCE"; strings.Contains(out.String(), want) != failed {
+					t.Errorf("%s: the closing lines should have what %s said last if it failed, got %s", tc.reason, test, out)
+				}
 			}
 			if named := regexp.MustCompile(`FLAKY: (\w*)`).FindStringSubmatch(out.String()); len(named) > 0 != (tc.flaky != "") || len(named) > 0 && named[1] != tc.flaky {
 				t.Errorf("%s: the closing lines should name %q, got %s", tc.reason, tc.flaky, out)
