@@ -69,7 +69,7 @@ func (c *command) run(ctx context.Context, stdout io.Writer, p *progress.Printer
 			return err
 		}
 	}
-	if slices.Contains(c.Tools, "flink") {
+	if slices.Contains(c.Tools, "flink") || slices.Contains(c.Tools, "spark") {
 		if err := host.InstallJava(ctx, p); err != nil {
 			return err
 		}

@@ -128,6 +128,8 @@ func Tools() []Tool {
 		{Name: "moto", Module: "moto", Usual: 15 * time.Second, Python: true},
 		// Its jars come as a Python package. make nightly runs them; no cluster needs them.
 		{Name: "flink", Module: "apache-flink-libraries", Usual: 40 * time.Second, Python: true},
+		// The same.
+		{Name: "spark", Module: "pyspark", Usual: 2 * time.Minute, Python: true},
 		{Name: "mkdocs", Module: "mkdocs-material", Usual: 15 * time.Second, Python: true},
 		// Its test installs it; no other cluster needs it.
 		{Name: "kueue", Module: "sigs.k8s.io/kueue", Usual: 2 * time.Minute},

@@ -102,7 +102,7 @@ func InstallJava(ctx context.Context, p *progress.Printer) error {
 	if !present("apt-get") {
 		return fmt.Errorf("cannot find javac: install what Debian calls %s", Java)
 	}
-	p.Sayf("this command installs %s, to run jobs of Flink", Java)
+	p.Sayf("this command installs %s, to run Flink and Spark", Java)
 	return p.Step("install "+Java, nil, func() error { return install(ctx, []string{Java}) })
 }
 
