@@ -105,7 +105,7 @@ func (p *pass) withoutMembers(r *observev1alpha1.RunObservation) string {
 	remedy := "See its events, and its node"
 	switch {
 	case known && len(pods) == 1:
-		remedy = "Kubernetes replaces it when the node is back, or when you delete the node"
+		remedy = "If the node is lost, Kubernetes replaces the pod when the node is back, or when you delete the node"
 	case len(r.Missing) > 1:
 		remedy = "See their events, and their nodes"
 	}

@@ -66,7 +66,7 @@ func TestMissingMember(t *testing.T) {
 			  lastFault: {class: Infrastructure, attempt: 0, index: 1, rank: -1, node: node-7, message: "pod 1 is lost: it was silent for 10s"}}`,
 			want: "False/MemberMissing",
 			words: "all ranks run, and 1 of 2 spares is left: pod 1, last seen on node node-7, is missing since 2026-11-20T11:00:00Z. " +
-				"Kubernetes replaces it when the node is back, or when you delete the node",
+				"If the node is lost, Kubernetes replaces the pod when the node is back, or when you delete the node",
 		},
 		"Spare": {
 			reason: "A spare that is missing was on no known node.",
