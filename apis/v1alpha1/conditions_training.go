@@ -33,6 +33,9 @@ const (
 	// ReasonCoordinatorSilent: the coordinator of the ranks does not answer, so that it is unknown whether they run. The message says why,
 	// and what to do.
 	ReasonCoordinatorSilent xpv2.ConditionReason = "CoordinatorSilent"
+	// ReasonMemberMissing: all ranks run, but not all spares are there to replace a pod. The message has the pods and their nodes, and what
+	// to do.
+	ReasonMemberMissing xpv2.ConditionReason = "MemberMissing"
 	// ReasonFinished: the Training has ended, and needs no pods.
 	ReasonFinished xpv2.ConditionReason = "Finished"
 	// ReasonNotFinished: the Training has not ended.

@@ -130,7 +130,8 @@ type TrainingSpec struct {
 	// +capstan:form:title="Workers",order=30,group=basic
 	Workers *int32 `json:"workers,omitempty"`
 
-	// Spares is the number of pods that wait, with all resources of a worker, to replace one at once. A change begins another run.
+	// Spares is the number of pods that wait, with all resources of a worker, to replace one at once. With spares, pods
+	// prefer nodes of their own, unless their claim is for one node. A change begins another run.
 	// Default: 0.
 	//
 	// +kubebuilder:default=0

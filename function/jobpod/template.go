@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/placement"
@@ -70,6 +71,8 @@ type Pod struct {
 	FSGroup    int64
 
 	Pod *v1alpha1.JobPod
+	// Apart are the labels of pods that prefer nodes of their own, or nil.
+	Apart map[string]string
 	// Account without rights, where the spec has none.
 	Account string
 	// Subdomain of the host names, or empty.
@@ -122,6 +125,14 @@ func (p Pod) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 		pod.WithServiceAccountName(p.Account).WithAutomountServiceAccountToken(false)
 	}
 	p.scheduling(pod)
+	if p.Apart != nil {
+		pod.WithTopologySpreadConstraints(applycorev1.TopologySpreadConstraint().
+			WithMaxSkew(1).
+			WithTopologyKey(corev1.LabelHostname).
+			WithWhenUnsatisfiable(corev1.ScheduleAnyway).
+			WithNodeTaintsPolicy(corev1.NodeInclusionPolicyHonor).
+			WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(p.Apart)))
+	}
 	annotations := placement.Annotations(p.Metadata)
 	if len(p.Annotations) > 0 {
 		all := maps.Clone(annotations)

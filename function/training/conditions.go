@@ -5,6 +5,7 @@ package training
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -67,11 +68,48 @@ func (p *pass) podsOfRun(r *observev1alpha1.RunObservation) xpv2.Condition {
 		return not(t, xpv2.ConditionReason(r.Pods.Reason), r.Pods.Message)
 	case r != nil && r.Silent != "":
 		return not(t, v1alpha1.ReasonCoordinatorSilent, r.Silent)
+	case p.phase == v1alpha1.TrainingRunning && r != nil && len(r.Missing) > 0:
+		return not(t, v1alpha1.ReasonMemberMissing, p.withoutMembers(r))
 	case p.phase == v1alpha1.TrainingRunning:
 		return is(t, v1alpha1.ReasonTraining, "all pods run, and nothing blocks them")
 	default:
 		return not(t, v1alpha1.ReasonStarting, "pods are starting")
 	}
+}
+
+// maxNamed is how many missing pods a message has.
+const maxNamed = 5
+
+// withoutMembers says which pods are missing while all ranks run.
+func (p *pass) withoutMembers(r *observev1alpha1.RunObservation) string {
+	var pods []string
+	known := false
+	for _, m := range r.Missing[:min(len(r.Missing), maxNamed)] {
+		where := ""
+		if f := r.LastFault; f != nil && f.Index == m.Index && f.Rank < 0 && f.Node != "" {
+			where, known = fmt.Sprintf(", last seen on node %s,", f.Node), true
+		}
+		pods = append(pods, fmt.Sprintf("pod %d%s is missing since %s", m.Index, where, m.Since.UTC().Format(time.RFC3339)))
+	}
+	if more := len(r.Missing) - len(pods); more > 0 {
+		pods = append(pods, fmt.Sprintf("and %d more", more))
+	}
+	all := deref(p.spec.Spares)
+	rest := "no spare is left"
+	switch left := all - int32(len(r.Missing)); { //nolint:gosec // At most 100.
+	case left == 1:
+		rest = fmt.Sprintf("1 of %d spares is left", all)
+	case left > 1:
+		rest = fmt.Sprintf("%d of %d spares are left", left, all)
+	}
+	remedy := "See its events, and its node"
+	switch {
+	case known && len(pods) == 1:
+		remedy = "If the node is lost, Kubernetes replaces the pod when the node is back, or when you delete the node"
+	case len(r.Missing) > 1:
+		remedy = "See their events, and their nodes"
+	}
+	return fmt.Sprintf("all ranks run, and %s: %s. %s", rest, strings.Join(pods, ", "), remedy)
 }
 
 // checkpointsHealthy reports whether checkpoints become complete in time, and old ones go. Nil: the spec asks for neither.

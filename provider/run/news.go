@@ -39,14 +39,14 @@ func worth(was, is v1alpha1.RunObservation, now time.Time) bool {
 	return since >= usual || since >= soonest && (leap(was, is) || was.Checkpoint == nil && is.Checkpoint != nil || len(is.Missing) < len(was.Missing))
 }
 
-// urgent reports whether anything has changed but numbers that only grow, and members that came.
+// urgent reports whether anything has changed but numbers that only grow, and members that came while others are still missing.
 func urgent(was, is v1alpha1.RunObservation) bool {
 	a, b := *was.DeepCopy(), *is.DeepCopy()
 	for _, o := range []*v1alpha1.RunObservation{&a, &b} {
 		o.Progress, o.Checkpoint, o.GoodputPercent = nil, nil, nil
 	}
 	b.WithoutProgress = max(a.WithoutProgress, b.WithoutProgress)
-	came := true
+	came := len(b.Missing) > 0
 	for _, m := range b.Missing {
 		since, ok := missingSince(a.Missing, m.Index)
 		came = came && ok && since.Equal(&m.Since)

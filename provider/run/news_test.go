@@ -130,6 +130,7 @@ func TestWorth(t *testing.T) {
 			saw(read(59*time.Second), func(o *observation) { o.Missing = two }), saw(func(o *observation) { o.Missing = two[1:] }), false,
 		},
 		"SomeCame": {"But not for long.", saw(read(time.Minute), func(o *observation) { o.Missing = two }), saw(func(o *observation) { o.Missing = two[1:] }), true},
+		"AllCame":  {"That no member is missing any more is news.", saw(read(time.Second), func(o *observation) { o.Missing = two }), saw(), true},
 		"Fault":    {"A fault is news.", saw(), saw(func(o *observation) { o.LastFault = &v1alpha1.RunFault{Class: "Stalled"} }), true},
 		"Stuck":    {"So is an attempt that made no progress.", saw(), saw(func(o *observation) { o.WithoutProgress = 1 }), true},
 		"Unstuck":  {"Progress can wait.", saw(func(o *observation) { o.WithoutProgress = 1 }), saw(), false},

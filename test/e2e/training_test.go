@@ -244,16 +244,21 @@ func kept(ns, name string, run, newest int, gone ...string) func(context.Context
 
 // coordinatorOf a run: the pod of index 0 that runs.
 func coordinatorOf(ctx context.Context, ns, name string, run int) (*corev1.Pod, error) {
+	return memberOf(ctx, ns, name, run, 0)
+}
+
+// memberOf a run: the pod of an index that runs, and is not about to end.
+func memberOf(ctx context.Context, ns, name string, run, index int) (*corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := kube.List(ctx, &pods, client.InNamespace(ns), client.MatchingLabels{crew.LabelTraining: name}); err != nil {
 		return nil, err
 	}
 	for i, p := range pods.Items {
-		if strings.HasPrefix(p.Name, fmt.Sprintf("%s-r%d-0-", name, run)) && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+		if strings.HasPrefix(p.Name, fmt.Sprintf("%s-r%d-%d-", name, run, index)) && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
 			return &pods.Items[i], nil
 		}
 	}
-	return nil, fmt.Errorf("no pod of index 0 of run %d runs", run)
+	return nil, fmt.Errorf("no pod of index %d of run %d runs", index, run)
 }
 
 // attemptOf a run.

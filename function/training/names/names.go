@@ -91,6 +91,13 @@ func (n Names) RunLabels(run int32) map[string]string {
 // Pods selects the pods of all runs.
 func (n Names) Pods() map[string]string { return map[string]string{LabelTraining: n.Name} }
 
+// RunPods selects the pods of a run.
+func (n Names) RunPods(run int32) map[string]string {
+	l := n.Pods()
+	l[LabelRun] = number(run)
+	return l
+}
+
 // Crew is the name of the objects that all runs share: the Service by which members find each other, the account, the policy and the
 // Run. An Algorithm of the same name has other names.
 func (n Names) Crew() string { return n.Name + "-crew" }

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/capstan-dev/capstan/apis/crew"
@@ -68,6 +69,9 @@ func (in Inputs) Template(plan string) *applycorev1.PodTemplateSpecApplyConfigur
 		GraceSeconds: int64(jobpod.Seconds(s.GracePeriod)) + crew.LeaveSeconds,
 		Metadata:     s.PodMetadata, Labels: in.RunLabels(in.Run),
 	}
+	if *s.Spares > 0 && !in.onOneNode() {
+		pod.Apart = in.RunPods(in.Run)
+	}
 	if s.Config != nil {
 		pod.ConfigMap = in.Config(podspec.ConfigHash(s.Config))
 	}
@@ -88,4 +92,10 @@ func (in Inputs) Template(plan string) *applycorev1.PodTemplateSpecApplyConfigur
 			jobpod.Volume(volumeCheckpoints).WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().WithClaimName(claim)))
 	}
 	return pod.Template()
+}
+
+// onOneNode reports whether all pods have to be on the node where their checkpoints are. One on another node would wait for the volume.
+func (in Inputs) onOneNode() bool {
+	c := in.Spec.Checkpoint
+	return c != nil && c.Claim != nil && c.AccessMode() == corev1.ReadWriteOnce
 }

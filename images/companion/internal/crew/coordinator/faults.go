@@ -70,8 +70,7 @@ const explainTime = time.Second
 func (m *Machine) fault(now time.Time, index int, f protocol.Fault, voluntary bool) []Action {
 	a := m.attempt
 	if a.fault == nil || a.secondary && !f.Secondary && now.Sub(a.fault.At) < explainTime {
-		a.fault = &crew.Fault{Attempt: a.number, Class: f.Class, Index: index, Rank: f.Rank, At: now, Message: f.Message}
-		a.lines, a.secondary, a.voluntary = f.Lines, f.Secondary, voluntary
+		a.blame(now, index, f, voluntary)
 	}
 	how := protocol.Kill
 	wait := stopLimit
@@ -94,6 +93,12 @@ func (m *Machine) fault(now time.Time, index int, f protocol.Fault, voluntary bo
 		}
 	}
 	return actions
+}
+
+// blame a fault for the end of the attempt.
+func (a *attempt) blame(at time.Time, index int, f protocol.Fault, voluntary bool) {
+	a.fault = &crew.Fault{Attempt: a.number, Class: f.Class, Index: index, Rank: f.Rank, At: at, Message: f.Message}
+	a.lines, a.secondary, a.voluntary = f.Lines, f.Secondary, voluntary
 }
 
 // judge an attempt that ended by a fault, when no rank is left: another one, or the end.

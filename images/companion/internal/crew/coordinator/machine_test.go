@@ -601,6 +601,37 @@ func TestASuspectIsNamed(t *testing.T) {
 	}
 }
 
+func TestALostPodExplainsAStall(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		beats  []int // members that are there
+		want   crew.Class
+		stalls int
+	}{
+		"Lost":  {reason: "The ranks wait for a node that is gone, and a step may take less time than it takes to notice that.", beats: []int{0, 2}, want: crew.ClassInfrastructure},
+		"Stall": {reason: "A member whose ranks cannot be stopped was there.", beats: []int{0, 1, 2}, want: crew.ClassStalled, stalls: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := spare()
+			plan.Watch.Phases.Step = 5
+			s := newScript(t, plan)
+			s.hello(0, 1, 2)
+			s.step(0, 0, 7)
+			s.step(1, 0, 7)
+			s.wait(7*time.Second, tc.beats...)
+			s.stopped(0, 0)
+			s.wait(2*time.Minute, tc.beats...)
+			f := s.m.LastFault()
+			if f == nil || f.Class != tc.want || f.Index != 1 && tc.want == crew.ClassInfrastructure || s.m.ledger.Stalls != tc.stalls {
+				t.Errorf("%s\nlast fault %+v, stalls %d, want %s of pod 1 and %d", tc.reason, f, s.m.ledger.Stalls, tc.want, tc.stalls)
+			}
+			if s.m.attempt.number != 1 {
+				t.Errorf("%s\nthe spare did not take over: attempt %d", tc.reason, s.m.attempt.number)
+			}
+		})
+	}
+}
+
 func TestOutputWithoutProgressIsALifeSign(t *testing.T) {
 	plan := two()
 	plan.Watch.Phases.Setup = 30

@@ -130,9 +130,9 @@ func (m *Machine) drop(now time.Time, index int, why string) []Action {
 // miss a member. Its ranks are gone when it ended the connection itself: its companion has ended, or is about to kill them. Else it may
 // have them until its lease is over, which it renewed not later than it was heard.
 func (m *Machine) miss(now time.Time, index int, why string, haunted bool) []Action {
-	leaving := m.peers[index].leaving
+	leaving, heard := m.peers[index].leaving, m.peers[index].heard
 	if haunted && !m.peers[index].idle {
-		m.haunted[index] = m.peers[index].heard.Add(protocol.Lost)
+		m.haunted[index] = heard.Add(protocol.Lost)
 	}
 	delete(m.peers, index)
 	m.lost[index] = now
@@ -144,9 +144,12 @@ func (m *Machine) miss(now time.Time, index int, why string, haunted bool) []Act
 	if w.done {
 		return nil // Its ranks had ended well.
 	}
-	return m.fault(now, index, protocol.Fault{
-		Class: crew.ClassInfrastructure, Rank: -1, Message: fmt.Sprintf("pod %d is lost: %s", index, why),
-	}, leaving)
+	lost := protocol.Fault{Class: crew.ClassInfrastructure, Rank: -1, Message: fmt.Sprintf("pod %d is lost: %s", index, why)}
+	// The others waited for its ranks, and a step may be allowed less time than it takes to notice a lost member.
+	if f := m.attempt.fault; f != nil && f.Class == crew.ClassStalled && heard.Before(f.At) {
+		m.attempt.blame(f.At, index, lost, leaving)
+	}
+	return m.fault(now, index, lost, leaving)
 }
 
 // leave: the pod of a member has to go. All ranks have time for a checkpoint.

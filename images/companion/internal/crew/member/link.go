@@ -66,6 +66,16 @@ func (l *link) send(m protocol.Message) {
 	}
 }
 
+// master is where ranks reach rank 0, which is in the pod with an index. Of the coordinator's pod it is the address that answers already: to ask
+// for its name again would make ranks wait for the DNS, which answers slowly or not at all after the loss of a node. Programs join it with
+// the port, and an address of IPv6 would need brackets there.
+func (l *link) master(index int, host func(int) string) string {
+	if at, ok := l.conn.RemoteAddr().(*net.TCPAddr); ok && index == 0 && at.IP.To4() != nil {
+		return at.IP.String()
+	}
+	return host(index)
+}
+
 // close the link and let its reader end.
 func (l *link) close() {
 	_ = l.conn.Close()

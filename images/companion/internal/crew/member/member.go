@@ -248,12 +248,12 @@ func (m *member) start(message protocol.Message) {
 	m.attempt, m.halted, m.well, m.fault = message.Attempt, "", 0, nil
 	m.kills, _ = m.Memory.Kills()
 	o := *message.Orders
-	first := o.GroupRank * m.Plan.Processes
+	first, master := o.GroupRank*m.Plan.Processes, m.link.master(o.Master, m.Host)
 	m.Log.Info("attempt begins", "attempt", m.attempt, "rank", first, "resumeFrom", o.ResumeFrom)
 	m.group = ranks.Start(m.Keeper, ranks.Launch{
 		Command: m.Command, First: first, Processes: m.Plan.Processes, Scratch: m.Scratch, Attempt: m.attempt, Out: m.Out, Watcher: m.Watcher,
 		Environment: func(rank int, progress string) []string {
-			return environment(m.Plan, o, m.attempt, rank, m.Host(o.Master), progress)
+			return environment(m.Plan, o, m.attempt, rank, master, progress)
 		},
 	})
 }
