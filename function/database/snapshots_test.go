@@ -190,7 +190,7 @@ func TestSnapshotsRefused(t *testing.T) {
 		"NoKinds":       {"The cluster has no snapshots.", snapshotted, none, nil, []string{"SnapshotsUnavailable", "snapshot controller"}},
 		"NoClass":       {"It has not the class.", snapshotted, nil, nil, []string{"SnapshotsUnavailable", `"fast-snapshots"`, "kubectl get volumesnapshotclasses"}},
 		"Schedule":      {"It names no time.", strings.Replace(snapshotted, "0 */4 * * *", "0 0 30 2 *", 1), nil, theClass(), []string{"spec.backup.snapshots.schedule"}},
-		"WAL":           {"Two volumes are not of one moment.", strings.Replace(snapshotted, "storage: 50Gi", "storage: 50Gi, walStorage: 20Gi", 1), nil, theClass(), []string{"spec.walStorage"}},
+		"WAL":           {"Two volumes are not of one moment.", strings.Replace(snapshotted, "storage: 50Gi", "storage: 50Gi, walStorage: 20Gi", 1), nil, theClass(), []string{"InvalidSpec", "spec.backup.snapshots", "spec.walStorage", "remove spec.backup.snapshots", "backups"}},
 		"MySQL":         {"The engine has none.", `{engine: mysql, version: "9.7", replicas: 3, storage: 50Gi, backup: {snapshots: {className: x}}}`, nil, theClass(), []string{"MySQL"}},
 		"SourceNoKinds": {"The cluster has no snapshots.", fromShot, none, nil, []string{"SnapshotsUnavailable"}},
 		"SourceMissing": {"It has not this one.", fromShot, nil, nil, []string{"SnapshotsUnavailable", "stock-db-1", "capstan.dev/snapshot-of=stock-db"}},
