@@ -172,6 +172,40 @@ func TestSnapshotFresh(t *testing.T) {
 	}
 }
 
+// TestSnapshotAlerts: snapshots that fail or do not come are noticed, by the name of the Database in each of its generations.
+func TestSnapshotAlerts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, spec string
+		want         map[string]string
+	}{
+		"Taken": {"One is taken every four hours, and may take six.", snapshotted, map[string]string{
+			"DatabaseSnapshotFailed": `max((capstan_database_snapshot_failed{exported_namespace="shop",database="orders-db"} or capstan_database_snapshot_failed{namespace="shop",database="orders-db"})) > 0`,
+			"DatabaseSnapshotOverdue": `time() - max((capstan_database_last_snapshot_timestamp_seconds{exported_namespace="shop",database="orders-db"} or ` +
+				`capstan_database_last_snapshot_timestamp_seconds{namespace="shop",database="orders-db"})) > 36000`,
+		}},
+		"None": {"None is taken.", withBackup(`{}`), map[string]string{}},
+		"Off":  {"Backups are off.", strings.Replace(snapshotted, "backup: {", "backup: {enabled: false, ", 1), map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := settled(withSnapshots(newWorld(t, tc.spec), theClass()))
+			got := map[string]string{}
+			for _, g := range compose.List(w.request.Observed[names.Rules].Map(), "spec", "groups") {
+				for _, r := range compose.List(g.(map[string]any), "rules") {
+					if r := r.(map[string]any); strings.HasPrefix(compose.Text(r, "alert"), "DatabaseSnapshot") {
+						got[compose.Text(r, "alert")] = compose.Text(r, "expr")
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+			if o := w.request.Observed[names.SnapshotsRecord]; o != nil && compose.Text(o.Map(), "metadata", "labels", names.LabelSnapshotOf) != "orders-db" {
+				t.Errorf("the provider does not find what the last run wrote: %v", o.Map()["metadata"])
+			}
+		})
+	}
+}
+
 // TestSnapshotsRefused before anything is made, with what helps.
 func TestSnapshotsRefused(t *testing.T) {
 	none := map[schema.GroupVersionKind]compose.Availability{names.VolumeSnapshotGVK: compose.Unavailable, names.VolumeSnapshotClassGVK: compose.Unavailable}
