@@ -172,6 +172,40 @@ func TestSnapshotFresh(t *testing.T) {
 	}
 }
 
+// TestSnapshotAlerts: snapshots that fail or do not come are noticed, by the name of the Database in each of its generations.
+func TestSnapshotAlerts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, spec string
+		want         map[string]string
+	}{
+		"Taken": {"One is taken every four hours, and may take six.", snapshotted, map[string]string{
+			"DatabaseSnapshotFailed": `max((capstan_database_snapshot_failed{exported_namespace="shop",database="orders-db"} or capstan_database_snapshot_failed{namespace="shop",database="orders-db"})) > 0`,
+			"DatabaseSnapshotOverdue": `time() - max((capstan_database_last_snapshot_timestamp_seconds{exported_namespace="shop",database="orders-db"} or ` +
+				`capstan_database_last_snapshot_timestamp_seconds{namespace="shop",database="orders-db"})) > 36000`,
+		}},
+		"None": {"None is taken.", withBackup(`{}`), map[string]string{}},
+		"Off":  {"Backups are off.", strings.Replace(snapshotted, "backup: {", "backup: {enabled: false, ", 1), map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := settled(withSnapshots(newWorld(t, tc.spec), theClass()))
+			got := map[string]string{}
+			for _, g := range compose.List(w.request.Observed[names.Rules].Map(), "spec", "groups") {
+				for _, r := range compose.List(g.(map[string]any), "rules") {
+					if r := r.(map[string]any); strings.HasPrefix(compose.Text(r, "alert"), "DatabaseSnapshot") {
+						got[compose.Text(r, "alert")] = compose.Text(r, "expr")
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+			if o := w.request.Observed[names.SnapshotsRecord]; o != nil && compose.Text(o.Map(), "metadata", "labels", names.LabelSnapshotOf) != "orders-db" {
+				t.Errorf("the provider does not find what the last run wrote: %v", o.Map()["metadata"])
+			}
+		})
+	}
+}
+
 // TestSnapshotsRefused before anything is made, with what helps.
 func TestSnapshotsRefused(t *testing.T) {
 	none := map[schema.GroupVersionKind]compose.Availability{names.VolumeSnapshotGVK: compose.Unavailable, names.VolumeSnapshotClassGVK: compose.Unavailable}
@@ -190,7 +224,7 @@ func TestSnapshotsRefused(t *testing.T) {
 		"NoKinds":       {"The cluster has no snapshots.", snapshotted, none, nil, []string{"SnapshotsUnavailable", "snapshot controller"}},
 		"NoClass":       {"It has not the class.", snapshotted, nil, nil, []string{"SnapshotsUnavailable", `"fast-snapshots"`, "kubectl get volumesnapshotclasses"}},
 		"Schedule":      {"It names no time.", strings.Replace(snapshotted, "0 */4 * * *", "0 0 30 2 *", 1), nil, theClass(), []string{"spec.backup.snapshots.schedule"}},
-		"WAL":           {"Two volumes are not of one moment.", strings.Replace(snapshotted, "storage: 50Gi", "storage: 50Gi, walStorage: 20Gi", 1), nil, theClass(), []string{"spec.walStorage"}},
+		"WAL":           {"Two volumes are not of one moment.", strings.Replace(snapshotted, "storage: 50Gi", "storage: 50Gi, walStorage: 20Gi", 1), nil, theClass(), []string{"InvalidSpec", "spec.backup.snapshots", "spec.walStorage", "remove spec.backup.snapshots", "backups"}},
 		"MySQL":         {"The engine has none.", `{engine: mysql, version: "9.7", replicas: 3, storage: 50Gi, backup: {snapshots: {className: x}}}`, nil, theClass(), []string{"MySQL"}},
 		"SourceNoKinds": {"The cluster has no snapshots.", fromShot, none, nil, []string{"SnapshotsUnavailable"}},
 		"SourceMissing": {"It has not this one.", fromShot, nil, nil, []string{"SnapshotsUnavailable", "stock-db-1", "capstan.dev/snapshot-of=stock-db"}},

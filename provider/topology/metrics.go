@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
@@ -22,7 +24,9 @@ const countTimeout = 5 * time.Second
 // Counts of Databases. They are made at each scrape, so that a Database that is gone is not counted any longer.
 type counts struct {
 	kube client.Reader
-	log  logging.Logger
+	// records of snapshots.
+	records client.Reader
+	log     logging.Logger
 
 	databases *prometheus.Desc
 	backups   *prometheus.Desc
@@ -34,12 +38,14 @@ type counts struct {
 	follows   *prometheus.Desc
 	second    *prometheus.Desc
 	imports   *prometheus.Desc
+	snapshots *prometheus.Desc
+	unshot    *prometheus.Desc
 	failovers *prometheus.CounterVec
 }
 
-func newCounts(kube client.Reader, log logging.Logger) *counts {
+func newCounts(kube, records client.Reader, log logging.Logger) *counts {
 	return &counts{
-		kube: kube, log: log,
+		kube: kube, records: records, log: log,
 		databases: prometheus.NewDesc("capstan_databases",
 			"Databases, by namespace and the phase of their members.", []string{"namespace", "phase"}, nil),
 		backups: prometheus.NewDesc("capstan_database_last_backup_timestamp_seconds",
@@ -60,6 +66,10 @@ func newCounts(kube client.Reader, log logging.Logger) *counts {
 			"Whether a Database is not filled by its import: changes of the source or dumps are not applied, or it is more than 1 GiB behind; 1 when it is so.", []string{"namespace", "database"}, nil),
 		second: prometheus.NewDesc("capstan_database_second_primary",
 			"Whether the former primary of a promoted Database still archives, by namespace and Database.", []string{"namespace", "database"}, nil),
+		snapshots: prometheus.NewDesc("capstan_database_last_snapshot_timestamp_seconds",
+			"When the last snapshot of a Database that is ready began, or, before the first, since when one is awaited, in seconds since 1970, by namespace and Database.", []string{"namespace", "database"}, nil),
+		unshot: prometheus.NewDesc("capstan_database_snapshot_failed",
+			"Whether the last run that should take a snapshot of a Database failed, by namespace and Database.", []string{"namespace", "database"}, nil),
 		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_database_failovers_total",
 			Help: "Changes of leaders of Databases that were seen, by namespace and cause.",
@@ -82,7 +92,7 @@ func (c *counts) failover(namespace, cause string) {
 	c.failovers.WithLabelValues(namespace, cause).Inc()
 }
 
-// Describe the count of Databases, their last backups and verifications, and the volumes that backups go to.
+// Describe the count of Databases, their last backups, verifications and snapshots, and the volumes that backups go to.
 func (c *counts) Describe(to chan<- *prometheus.Desc) {
 	to <- c.databases
 	to <- c.backups
@@ -94,6 +104,8 @@ func (c *counts) Describe(to chan<- *prometheus.Desc) {
 	to <- c.follows
 	to <- c.second
 	to <- c.imports
+	to <- c.snapshots
+	to <- c.unshot
 }
 
 // Collect the count of Databases, their last backups and verifications, how full the volumes are that backups go to, and how standby
@@ -101,6 +113,7 @@ func (c *counts) Describe(to chan<- *prometheus.Desc) {
 func (c *counts) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
+	c.collectSnapshots(ctx, to)
 	l := &v1alpha1.TopologyList{}
 	if err := c.kube.List(ctx, l); err != nil {
 		c.log.Info("Cannot count Databases", "error", err)
@@ -149,6 +162,22 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 	}
 	for g, v := range n {
 		to <- prometheus.MustNewConstMetric(c.databases, prometheus.GaugeValue, v, g.namespace, g.phase)
+	}
+}
+
+// collectSnapshots collects how the last runs went that should take snapshots.
+func (c *counts) collectSnapshots(ctx context.Context, to chan<- prometheus.Metric) {
+	l := &corev1.ConfigMapList{}
+	if err := c.records.List(ctx, l); err != nil {
+		c.log.Info("Cannot read how snapshots went", "error", err)
+		return
+	}
+	for i := range l.Items {
+		if at, failed, ok := snapshotted(&l.Items[i]); ok {
+			of := []string{l.Items[i].GetNamespace(), l.Items[i].Labels[members.LabelSnapshotOf]}
+			to <- prometheus.MustNewConstMetric(c.snapshots, prometheus.GaugeValue, at, of...)
+			to <- prometheus.MustNewConstMetric(c.unshot, prometheus.GaugeValue, failed, of...)
+		}
 	}
 }
 

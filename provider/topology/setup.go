@@ -48,13 +48,17 @@ func setup(mgr ctrl.Manager, o controller.Options, board *signals.Board) error {
 	if err != nil {
 		return err
 	}
+	records, err := newRecords(mgr)
+	if err != nil {
+		return err
+	}
 	obs := &observer{
 		kube:   mgr.GetClient(),
 		seen:   seen,
 		direct: mgr.GetAPIReader(),
 		now:    time.Now,
 		memory: newMemory(time.Now),
-		counts: newCounts(mgr.GetClient(), o.Logger),
+		counts: newCounts(mgr.GetClient(), records, o.Logger),
 		gather: newGathering(),
 		board:  board,
 	}

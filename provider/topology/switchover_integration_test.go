@@ -43,7 +43,7 @@ func TestSwitchover(t *testing.T) {
 	provider := func() *observer {
 		return &observer{
 			kube: kube, seen: kube, direct: kube, now: func() time.Time { return clock }, memory: newMemory(time.Now),
-			counts: newCounts(kube, logging.NewNopLogger()), gather: newGathering(), board: &signals.Board{}, again: func(types.NamespacedName, time.Duration) {},
+			counts: newCounts(kube, kube, logging.NewNopLogger()), gather: newGathering(), board: &signals.Board{}, again: func(types.NamespacedName, time.Duration) {},
 		}
 	}
 	o := provider()

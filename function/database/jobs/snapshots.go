@@ -37,7 +37,9 @@ func snapshots(d *compose.Draft, s *facts.Cluster) {
 		WithLabels(s.Labels()).
 		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(snapshotRole)).
 		WithSubjects(applyrbacv1.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(name).WithNamespace(s.Namespace)))
-	d.Offer(names.SnapshotsRecord, applycorev1.ConfigMap(name, s.Namespace).WithLabels(s.Labels()))
+	d.Offer(names.SnapshotsRecord, applycorev1.ConfigMap(name, s.Namespace).
+		WithLabels(s.Labels()).
+		WithLabels(map[string]string{names.LabelSnapshotOf: s.Name}))
 	cron, _ := scheduled(s, names.SuffixSnapshots, backup.SnapshotSchedule(s), snapshotLabels(&s.Names), snapshotJobSpec(s)).(*applybatchv1.CronJobApplyConfiguration)
 	d.Offer(names.Snapshots, cron.WithAnnotations(map[string]string{names.AnnotationClass: s.Spec.Backup.Snapshots.ClassName}))
 }

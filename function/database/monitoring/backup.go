@@ -41,6 +41,9 @@ func backupAlerts(s *facts.Cluster) []engine.Alert {
 			Summary: "The backup volume of Database %s in namespace %s is over 85 %% full. When it is full, archiving stops: raise spec.backup.to.volume.size.",
 		})
 	}
+	if s.TakesSnapshots() {
+		alerts = append(alerts, snapshotAlerts(s)...)
+	}
 	if !backup.Verifies(s) {
 		return alerts
 	}
@@ -55,4 +58,21 @@ func backupAlerts(s *facts.Cluster) []engine.Alert {
 			Expr:    fmt.Sprintf("time() - max((%s)) > %.0f", series("capstan_database_last_verification_timestamp_seconds"), (backup.LongestPause(backup.VerifySchedule(s)) + backup.VerifyDeadline(s)).Seconds()),
 			Summary: "No backup of Database %s in namespace %s was verified on time: check the Jobs of spec.backup.verify.",
 		})
+}
+
+// snapshotAlerts of a Database that has snapshots taken, in each generation of its members. A run that ends without a word is noticed once
+// the next snapshot is overdue.
+func snapshotAlerts(s *facts.Cluster) []engine.Alert {
+	return []engine.Alert{
+		{
+			Name: "DatabaseSnapshotFailed", Severity: engine.SeverityTicket, For: "10m",
+			Expr:    fmt.Sprintf("max((%s)) > 0", exportedOf(s, "capstan_database_snapshot_failed", s.Name)),
+			Summary: "The last snapshot of Database %s in namespace %s failed: check the condition SnapshotFresh.",
+		},
+		{
+			Name: "DatabaseSnapshotOverdue", Severity: engine.SeverityTicket, For: "10m",
+			Expr:    fmt.Sprintf("time() - max((%s)) > %.0f", exportedOf(s, "capstan_database_last_snapshot_timestamp_seconds", s.Name), (backup.LongestPause(backup.SnapshotSchedule(s)) + backup.Deadline(s)).Seconds()),
+			Summary: "The last snapshot of Database %s in namespace %s is older than spec.backup.snapshots.schedule allows: check the condition SnapshotFresh.",
+		},
+	}
 }

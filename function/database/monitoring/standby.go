@@ -10,8 +10,11 @@ import (
 )
 
 // exported series of a Database. The provider exports them of all; what scrapes it may have given the label another name.
-func exported(s *facts.Cluster, name string) string {
-	return fmt.Sprintf("%[1]s{exported_namespace=%[2]q,database=%[3]q} or %[1]s{namespace=%[2]q,database=%[3]q}", name, s.Namespace, s.Base())
+func exported(s *facts.Cluster, name string) string { return exportedOf(s, name, s.Base()) }
+
+// exportedOf a value of the label of Databases.
+func exportedOf(s *facts.Cluster, name, database string) string {
+	return fmt.Sprintf("%[1]s{exported_namespace=%[2]q,database=%[3]q} or %[1]s{namespace=%[2]q,database=%[3]q}", name, s.Namespace, database)
 }
 
 // standbyAlerts of a Database that follows another one, or did before it was promoted. Each series is zero in the state that it is not about.

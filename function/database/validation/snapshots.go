@@ -36,8 +36,8 @@ func checkSnapshots(s *facts.Cluster) []check.Problem {
 	c := s.Spec.Backup.Snapshots
 	ps := checkSchedule(s, "spec.backup.snapshots.schedule", c.Schedule)
 	if s.Spec.WALStorage != nil {
-		ps = append(ps, check.Invalid("spec.backup.snapshots", block, fmt.Sprintf("must not be set with spec.walStorage: data and %s are on two volumes then, and no snapshot shows both at one moment. "+
-			"Remove one of them; backups restore such a Database", s.Traits.Log)))
+		ps = append(ps, check.Invalid("spec.backup.snapshots", block, fmt.Sprintf("must not be set with spec.walStorage: data and %[1]s are on two volumes then, and no snapshot shows both at one moment. "+
+			"A volume for the %[1]s cannot be removed from members that have it: remove spec.backup.snapshots, and restore from backups", s.Traits.Log)))
 	}
 	if o := s.Observed[names.Snapshots]; o != nil && compose.Text(o.Map(), "metadata", "annotations", names.AnnotationClass) == c.ClassName {
 		return ps
