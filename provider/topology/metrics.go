@@ -113,7 +113,6 @@ func (c *counts) Describe(to chan<- *prometheus.Desc) {
 func (c *counts) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	c.collectSnapshots(ctx, to)
 	l := &v1alpha1.TopologyList{}
 	if err := c.kube.List(ctx, l); err != nil {
 		c.log.Info("Cannot count Databases", "error", err)
@@ -163,6 +162,8 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 	for g, v := range n {
 		to <- prometheus.MustNewConstMetric(c.databases, prometheus.GaugeValue, v, g.namespace, g.phase)
 	}
+	// Last: what waits for a cache must not cost the others their time.
+	c.collectSnapshots(ctx, to)
 }
 
 // collectSnapshots collects how the last runs went that should take snapshots.

@@ -305,25 +305,24 @@ func (a *application) until(what string, within time.Duration, reached func() bo
 	}
 }
 
-// state that a pod reports at its port.
+// state that a pod reports at its port. The thread must not end: pods that it started would end with it.
 func (a *application) state(i int) (runner.State, error) {
-	type answer struct {
-		state runner.State
-		err   error
+	runtime.LockOSThread()
+	own := fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())
+	back, err := os.Open(own) //nolint:gosec // The network of this thread.
+	if err != nil {
+		a.t.Fatal(err)
 	}
-	answers := make(chan answer, 1)
-	go func() {
-		// The thread stays in the network and ends with this goroutine.
-		runtime.LockOSThread()
-		var s runner.State
-		err := container.EnterNetwork(a.pods[i].Network)
-		if err == nil {
-			s, err = ask("127.0.0.1:" + strconv.Itoa(runner.StatePort))
+	defer func() {
+		if err := errors.Join(unix.Setns(int(back.Fd()), unix.CLONE_NEWNET), back.Close()); err != nil {
+			a.t.Fatalf("cannot return to the network of this test: %v", err)
 		}
-		answers <- answer{s, err}
+		runtime.UnlockOSThread()
 	}()
-	got := <-answers
-	return got.state, got.err
+	if err := container.EnterNetwork(a.pods[i].Network); err != nil {
+		return runner.State{}, err
+	}
+	return ask("127.0.0.1:" + strconv.Itoa(runner.StatePort))
 }
 
 // ask on the connection of this thread.
