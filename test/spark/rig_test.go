@@ -282,7 +282,9 @@ func (a *application) fatalf(format string, args ...any) {
 	a.t.Helper()
 	for i, p := range a.pods {
 		log := p.log.String()
-		a.t.Logf("the log of pod %d ends:\n%s", i, log[max(0, len(log)-6000):])
+		s, err := a.state(i)
+		raw, _ := json.Marshal(s)
+		a.t.Logf("pod %d is in state %s, %v; its log ends:\n%s", i, raw, err, log[max(0, len(log)-6000):])
 	}
 	a.t.Fatalf(format, args...)
 }

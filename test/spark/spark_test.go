@@ -109,7 +109,7 @@ func TestFaults(t *testing.T) {
 				a.killed(2, "deploy.worker.Worker")
 				a.until("it is reported", long, func() bool {
 					s, err := a.state(2)
-					return err == nil && s.LastFailure != nil && s.LastFailure.Class == runner.ClassUser
+					return err == nil && s.LastFailure != nil && s.LastFailure.ExitCode == -1
 				})
 			},
 		},
