@@ -3,6 +3,7 @@
 package topology
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -76,11 +77,11 @@ func TestSnapshotMetrics(t *testing.T) {
 			got := map[string]float64{}
 			for _, f := range families {
 				for _, m := range f.GetMetric() {
-					of := f.GetName()
+					of := []string{f.GetName()}
 					for _, l := range m.GetLabel() {
-						of += " " + l.GetValue()
+						of = append(of, l.GetValue())
 					}
-					got[of] = m.GetGauge().GetValue()
+					got[strings.Join(of, " ")] = m.GetGauge().GetValue()
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

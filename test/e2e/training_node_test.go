@@ -34,7 +34,7 @@ const nodeLostAim = 20.0
 func sharedVolume(t *testing.T, ns, dir string) {
 	t.Helper()
 	// Kubernetes changes the owner of no such folder.
-	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // It has checkpoints of a test.
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	v := &corev1.PersistentVolume{

@@ -57,9 +57,9 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // A folder for temporary files.
+	defer os.RemoveAll(dir)
 	companion = filepath.Join(dir, "companion")
-	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-buildvcs=false", "-o", companion, "../../images/companion") //nolint:gosec // Its path is made here.
+	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-buildvcs=false", "-o", companion, "../../images/companion")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "cannot build the companion: %v: %s\n", err, out)
@@ -103,31 +103,36 @@ func become(raw string) error {
 		"JOB_COMPLETION_INDEX=" + strconv.Itoa(p.Index), "TERMINATION_LOG=" + p.termination(),
 	}
 	command := filepath.Join(runner.BinaryDir, filepath.Base(p.Program))
-	return syscall.Exec(command, append([]string{command}, p.Args...), env) //nolint:gosec // The command is from here.
+	return syscall.Exec(command, append([]string{command}, p.Args...), env)
 }
 
 // termination is the file with the last words of the pod.
-func (p pod) termination() string { return filepath.Join(shared, p.Host+".termination") }
+func (p *pod) termination() string { return filepath.Join(shared, p.Host+".termination") }
 
-func (p pod) assemble() error {
+func (p *pod) assemble() error {
 	root := filepath.Join(p.Scratch, "root")
 	err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", p.Scratch, "tmpfs", 0, "mode=0755"))
 	for _, dir := range []string{"root", "upper", "work"} {
-		err = errors.Join(err, os.Mkdir(filepath.Join(p.Scratch, dir), 0o755)) //nolint:gosec // As in an image.
+		err = errors.Join(err, os.Mkdir(filepath.Join(p.Scratch, dir), 0o755))
 	}
 	layers := fmt.Sprintf("lowerdir=/,upperdir=%[1]s/upper,workdir=%[1]s/work", p.Scratch)
 	if err := errors.Join(err, unix.Mount("overlay", root, "overlay", 0, layers)); err != nil {
 		return fmt.Errorf("cannot mount the root: %w", err)
 	}
 	for _, at := range []struct{ to, from, kind string }{
-		{"proc", "proc", "proc"}, {"dev", "/dev", ""}, {"tmp", "tmpfs", "tmpfs"}, {runner.ScratchDir, "tmpfs", "tmpfs"}, {shared, p.Shared, ""},
-		{sparkDir, p.Home, ""}, {runner.BinaryDir, filepath.Dir(p.Program), ""},
+		{"proc", "proc", "proc"},
+		{"dev", "/dev", ""},
+		{"tmp", "tmpfs", "tmpfs"},
+		{runner.ScratchDir, "tmpfs", "tmpfs"},
+		{shared, p.Shared, ""},
+		{sparkDir, p.Home, ""},
+		{runner.BinaryDir, filepath.Dir(p.Program), ""},
 	} {
 		to, flags := filepath.Join(root, at.to), uintptr(0)
 		if at.kind == "" {
 			flags = unix.MS_BIND | unix.MS_REC
 		}
-		if err := errors.Join(os.MkdirAll(to, 0o755), unix.Mount(at.from, to, at.kind, flags, "")); err != nil { //nolint:gosec // The same.
+		if err := errors.Join(os.MkdirAll(to, 0o755), unix.Mount(at.from, to, at.kind, flags, "")); err != nil {
 			return fmt.Errorf("cannot mount %s: %w", at.to, err)
 		}
 	}
@@ -283,8 +288,11 @@ func (a *application) fatalf(format string, args ...any) {
 	for i, p := range a.pods {
 		log := p.log.String()
 		s, err := a.state(i)
-		raw, _ := json.Marshal(s)
-		a.t.Logf("pod %d is in state %s, %v; its log ends:\n%s", i, raw, err, log[max(0, len(log)-6000):])
+		var f runner.Failure
+		if s.LastFailure != nil {
+			f = *s.LastFailure
+		}
+		a.t.Logf("pod %d is in state %+v with failure %+v, %v; its log ends:\n%s", i, s, f, err, log[max(0, len(log)-6000):])
 	}
 	a.t.Fatalf(format, args...)
 }
@@ -311,7 +319,7 @@ func (a *application) until(what string, within time.Duration, reached func() bo
 func (a *application) state(i int) (runner.State, error) {
 	runtime.LockOSThread()
 	own := fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())
-	back, err := os.Open(own) //nolint:gosec // The network of this thread.
+	back, err := os.Open(own)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -414,7 +422,7 @@ func compile(t *testing.T, home, jar string) {
 	if err != nil {
 		t.Fatalf("cannot compile the application: %v: %s", err, out)
 	}
-	f, err := os.Create(jar) //nolint:gosec // A file of the test.
+	f, err := os.Create(jar)
 	if err != nil {
 		t.Fatal(err)
 	}
