@@ -89,7 +89,7 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
 		Others: others, Initialized: initialized, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
 		GroupName: k.names.GroupName(config.Generation), Blind: at.blind,
-		Leader: layout.Member(rec.Leader), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted,
+		Leader: rec.LastLeader(), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted,
 	})
 	group := cmp.Or(rec.Begin.Group, e.GroupName, k.names.GroupName(config.Generation))
 	k.say(e)

@@ -136,11 +136,11 @@ func (r *Recorder) holds(ctx context.Context, rec record.Record) (decision.Look,
 	return l, nil
 }
 
-// seats of the members of a group, and of members that are about to join it.
+// seats of the members of a group with its leader, and of members that are about to join it.
 func seats(l decision.Look, before []record.Seat, now time.Time) []record.Seat {
 	var out []record.Seat
 	for _, p := range l.Group {
-		out = append(out, record.Seat{Name: layout.MemberOf(p.Host), Server: p.Server})
+		out = append(out, record.Seat{Name: layout.MemberOf(p.Host), Server: p.Server, Leader: p.Role == decision.Primary})
 	}
 	for _, b := range before {
 		known := func(s record.Seat) bool { return s.Name == b.Name }

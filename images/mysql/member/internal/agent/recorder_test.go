@@ -70,7 +70,11 @@ func TestRecorder(t *testing.T) {
 		prove  error
 		want   string
 	}{
-		"Leads":   {"It leads, and the record does not say so yet.", leader, nil, group(decision.Primary, "g"), nil, `"leader":"orders-a-0"`},
+		"Leads": {"It leads, and the record does not say so yet.", leader, nil, group(decision.Primary, "g"), nil, `"leader":"orders-a-0"`},
+		"LeadsView": {
+			"The members of its group say who leads, for after an outage.", leader, nil, group(decision.Primary, "g"), nil,
+			`[{\"name\":\"orders-a\",\"server\":\"1\",\"leader\":true},{\"name\":\"orders-b\",\"server\":\"2\"}]`,
+		},
 		"Thawed":  {"It was frozen after it saw that it leads, and has joined the group of the next leader since.", leader, nil, group(decision.Secondary, "g"), nil, ""},
 		"Refused": {"It was frozen, and takes itself for the leader.", leader, nil, group(decision.Primary, "g"), errors.New("no majority"), ""},
 		"Another": {"A person decided to begin another group, and this one was thought lost.", leader, nil, group(decision.Primary, "former"), nil, ""},

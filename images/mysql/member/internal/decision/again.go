@@ -52,7 +52,8 @@ const (
 // The data is removed only once the member is in no group, the record of the group does not count on it, and more than half of the others
 // prove that they have a majority: so all that was acknowledged is there, and an outage of all members does not wait for what was removed.
 // After an outage the group may have begun with less, as a person decided. So transactions that it lacks are removed only by a request that was
-// made after they were reported.
+// made after they were reported. For such a member one other that proves its majority is enough: the group that a person began keeps out all
+// members of the one before, and they would wait for each other.
 func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 	is := func(outcome, message string) members.ReinitializeReport {
 		return members.ReinitializeReport{ID: a.ID, Outcome: outcome, Message: message}
@@ -79,7 +80,7 @@ func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 		return is(members.ReinitializeWaiting, "there is no other member to copy from"), Stay
 	case a.Copying != "":
 		return is(members.ReinitializeWaiting, "member "+a.Copying+" is copied first"), Stay
-	case 2*proven <= a.Count:
+	case 2*proven <= a.Count && (proven == 0 || counted || !a.keptOut(group)):
 		return is(members.ReinitializeWaiting, fmt.Sprintf("more than half of the %d other members have to be in a group with a majority, and %d are", a.Count, proven)), Stay
 	case a.Own.State != "" && a.Own.State != Outside, counted, a.Seated:
 		return is(members.ReinitializeWaiting, "it leaves the group first"), Leave
@@ -92,4 +93,12 @@ func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 			"Save from it what is needed, then choose another id", extra)), Stay
 	}
 	return copying, Discard
+}
+
+// keptOut reports whether this member is in no group, is not waited for after an outage, and was known to have transactions that the group lacks
+// when the request was made.
+func (a Again) keptOut(group gtid.Set) bool {
+	extra := a.Has.Minus(group)
+	out := (a.Own.State == "" || a.Own.State == Outside) && !a.Seated
+	return out && !a.Unknown && !extra.Empty() && extra.Minus(a.Reported).Empty()
 }

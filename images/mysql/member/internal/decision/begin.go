@@ -257,14 +257,26 @@ func (k Known) absent(missing []string, seats []Seat) string {
 		"lower it", strings.Join(without, ", "), len(seats))
 }
 
-// former says that the last leader that is recorded has its data, which helps a person and decides nothing. Another member may have been the
+// former says that the last leader that is recorded has its data, which helps a person and decides nothing. What another member received and the
+// leader did not is not acknowledged, but a member that has it could not join a group without it, so a member with all of it is better. Another member may have been the
 // leader after it, when the API server was down or at the very end, and what that one acknowledged may be what is lost.
 func (k Known) former(all map[string]Member, lost []string) string {
-	if _, answers := all[k.Leader]; !answers || slices.Contains(lost, k.Leader) {
+	led, answers := all[k.Leader]
+	if !answers || slices.Contains(lost, k.Leader) {
 		return ""
 	}
-	return fmt.Sprintf(". %s is the last leader that was recorded, and has its data: unless another member was the leader after it, it has every acknowledged "+
+	text := fmt.Sprintf(". %s is the last leader that was recorded, and has its data: unless another member was the leader after it, it has every acknowledged "+
 		"transaction", k.Leader)
+	var union gtid.Set
+	for _, m := range all {
+		union = union.Union(m.Has)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if m := all[name]; !slices.Contains(lost, name) && m.Has.Contains(union) && !led.Has.Contains(union) {
+			return text + fmt.Sprintf(". So has %s, with transactions that others would be kept out for if the group began without them: begin with this one", name)
+		}
+	}
+	return text
 }
 
 // seats of the members that have to answer. When the last group is unknown: all that are expected, and all that answer.

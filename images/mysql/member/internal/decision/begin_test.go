@@ -331,6 +331,13 @@ func TestSays(t *testing.T) {
 			Known{Own: member("a", Offline, "1-9"), Leader: "a", View: seats("a", "b"), Others: map[string]Member{"b": lost}, Epoch: 4},
 			[]string{"the data of b is gone", "a is the last leader that was recorded", "begin-from=<member>@4"},
 		},
+		"FormerLeaderBehind": {
+			Known{
+				Own: member("a", Offline, "1-9"), Leader: "a", View: seats("a", "b", "c"),
+				Others: map[string]Member{"b": lost, "c": member("c", Offline, "1-10")}, Epoch: 4,
+			},
+			[]string{"the data of b is gone", "a is the last leader that was recorded", "so has c", "begin with this one"},
+		},
 		"Restoring": {
 			Known{Own: member("a", Offline, ""), View: []Seat{{Name: "b"}}, Epoch: 7},
 			[]string{"member b restores a backup", "begin-from=<member>@7"},

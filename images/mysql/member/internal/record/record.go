@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/member/kube"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 )
 
 // Annotations of <scope>-leader, beside the ones in package members.
@@ -49,6 +50,9 @@ type Seat struct {
 	Server string `json:"server"`
 	// Joining is since when it is about to join, if the group has not had it yet.
 	Joining *time.Time `json:"joining,omitempty"`
+	// Leader reports that it is the leader, or was the last one: this stays when its pod is not the leader any more, as in an outage of all
+	// members. A member of an earlier version does not say so.
+	Leader bool `json:"leader,omitempty"`
 }
 
 // A Claim to begin a group.
@@ -80,6 +84,17 @@ func (r Record) Seats() []decision.Seat {
 		out = append(out, decision.Seat{Name: s.Name, Server: s.Server})
 	}
 	return out
+}
+
+// LastLeader is the name of the member that was the last leader; "" when none is known. When the pod of that one comes back after an outage, it
+// removes itself as the Leader first of all.
+func (r Record) LastLeader() string {
+	for _, s := range r.View {
+		if s.Leader {
+			return s.Name
+		}
+	}
+	return layout.Member(r.Leader)
 }
 
 // Read the record. It is zero when there is none yet.
