@@ -60,15 +60,7 @@ func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 	}
 	copying := is(members.ReinitializeCopying, "it is copied from the group")
 	copied := a.Last.ID == a.ID && a.Last.Outcome == members.ReinitializeCopying && !a.Former
-	proven, counted := 0, false
-	var group gtid.Set
-	for _, o := range a.Others {
-		if o.Proven {
-			proven++
-			group = group.Union(o.Has)
-		}
-		counted = counted || slices.Contains(o.Group, a.Name)
-	}
+	proven, group, counted := a.seen()
 	switch online := a.Own.State == Online; {
 	case copied && online:
 		return is(members.ReinitializeDone, ""), Stay
@@ -80,7 +72,7 @@ func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 		return is(members.ReinitializeWaiting, "there is no other member to copy from"), Stay
 	case a.Copying != "":
 		return is(members.ReinitializeWaiting, "member "+a.Copying+" is copied first"), Stay
-	case 2*proven <= a.Count && (proven == 0 || counted || !a.keptOut(group)):
+	case 2*proven <= a.Count && (proven == 0 || !a.keptOut(group, counted)):
 		return is(members.ReinitializeWaiting, fmt.Sprintf("more than half of the %d other members have to be in a group with a majority, and %d are", a.Count, proven)), Stay
 	case a.Own.State != "" && a.Own.State != Outside, counted, a.Seated:
 		return is(members.ReinitializeWaiting, "it leaves the group first"), Leave
@@ -95,10 +87,22 @@ func CopyAgain(a Again) (members.ReinitializeReport, Step) {
 	return copying, Discard
 }
 
+// seen is how many others prove that they have a majority, what these have, and whether the group of any other counts on this member.
+func (a Again) seen() (proven int, group gtid.Set, counted bool) {
+	for _, o := range a.Others {
+		if o.Proven {
+			proven++
+			group = group.Union(o.Has)
+		}
+		counted = counted || slices.Contains(o.Group, a.Name)
+	}
+	return proven, group, counted
+}
+
 // keptOut reports whether this member is in no group, is not waited for after an outage, and was known to have transactions that the group lacks
 // when the request was made.
-func (a Again) keptOut(group gtid.Set) bool {
+func (a Again) keptOut(group gtid.Set, counted bool) bool {
 	extra := a.Has.Minus(group)
-	out := (a.Own.State == "" || a.Own.State == Outside) && !a.Seated
+	out := (a.Own.State == "" || a.Own.State == Outside) && !a.Seated && !counted
 	return out && !a.Unknown && !extra.Empty() && extra.Minus(a.Reported).Empty()
 }
