@@ -64,7 +64,7 @@ func (b *Builder) install(ctx context.Context, tool Tool, dir string, collected 
 	pins := filepath.Join(b.module(tool), requirements)
 	for _, args := range [][]string{
 		{b.python, "-m", "venv", dir},
-		// Wheels only: what an sdist builds depends on the machine.
+		// Wheels only: what an sdist builds depends on the machine. A package that is none, and only copies files, is named by its requirements.
 		{filepath.Join(dir, "bin", "python3"), "-m", "pip", "install", "--require-hashes", "--only-binary=:all:", "--requirement", pins},
 	} {
 		if err := run(ctx, args, collected); err != nil {

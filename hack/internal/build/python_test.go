@@ -110,8 +110,15 @@ func TestRequirementsAreComplete(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for entry := range strings.SplitSeq(strings.ReplaceAll(string(data), "\\\n", ""), "\n") {
+			text := strings.ReplaceAll(string(data), "\\\n", "")
+			for entry := range strings.SplitSeq(text, "\n") {
 				if entry == "" || strings.HasPrefix(strings.TrimSpace(entry), "#") {
+					continue
+				}
+				if source, ok := strings.CutPrefix(entry, "--no-binary "); ok {
+					if !strings.Contains(text, "\n"+source+"==") {
+						t.Errorf("only a pinned package may be no wheel: %s", entry)
+					}
 					continue
 				}
 				if !strings.Contains(entry, "==") || !strings.Contains(entry, "--hash=sha256:") {
