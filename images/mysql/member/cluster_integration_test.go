@@ -71,6 +71,7 @@ type cluster struct {
 	hosts []string          // lines of /etc/hosts in all members
 
 	apiDown, dnsDown atomic.Bool
+	cutOff           sync.Map // letters of members that do not reach the API server
 
 	mu        sync.Mutex
 	forwarded []net.Conn

@@ -98,15 +98,15 @@ func (c *cluster) offer(letter, address string) {
 			if err != nil {
 				return
 			}
-			go c.forward(from, address)
+			go c.forward(letter, from, address)
 		}
 	}()
 }
 
-// forward a connection to a server of the machine, and to the API server only while that is up.
-func (c *cluster) forward(from net.Conn, address string) {
+// forward a connection of a member to a server of the machine, and to the API server only while that is up, and the member is not cut off.
+func (c *cluster) forward(letter string, from net.Conn, address string) {
 	defer func() { _ = from.Close() }()
-	if address == c.api && c.apiDown.Load() {
+	if _, cut := c.cutOff.Load(letter); address == c.api && (cut || c.apiDown.Load()) {
 		return
 	}
 	to, err := net.Dial("tcp", address)
@@ -132,12 +132,57 @@ func (c *cluster) forward(from net.Conn, address string) {
 // setAPI lets members reach the API server or not. Connections that there are break.
 func (c *cluster) setAPI(up bool) {
 	c.apiDown.Store(!up)
+	c.breakAPI()
+}
+
+// breakAPI ends all connections to the API server. Members make others, if they may.
+func (c *cluster) breakAPI() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, conn := range c.forwarded {
 		_ = conn.Close()
 	}
 	c.forwarded = nil
+}
+
+// part two members: what one sends to the other is dropped, in both directions, and nothing says so. Clients still reach both.
+func (c *cluster) part(one, two string) {
+	c.t.Helper()
+	for _, p := range [][2]string{{one, two}, {two, one}} {
+		// Nothing on the bridge has this address.
+		c.ip("-n", c.link()+p[0], "neigh", "replace", c.identify(p[1]).IP, "lladdr", "02:00:00:00:ff:ff", "dev", "eth0", "nud", "permanent")
+	}
+}
+
+// unite two members that were parted.
+func (c *cluster) unite(one, two string) {
+	c.t.Helper()
+	for _, p := range [][2]string{{one, two}, {two, one}} {
+		c.ip("-n", c.link()+p[0], "neigh", "delete", c.identify(p[1]).IP, "dev", "eth0")
+	}
+}
+
+// cut a member off from all others and from the API server. Clients still reach it.
+func (c *cluster) cut(letter string) {
+	c.t.Helper()
+	c.cutOff.Store(letter, true)
+	c.breakAPI()
+	for _, l := range c.letters {
+		if l != letter {
+			c.part(letter, l)
+		}
+	}
+}
+
+// rejoin a member that was cut off.
+func (c *cluster) rejoin(letter string) {
+	c.t.Helper()
+	for _, l := range c.letters {
+		if l != letter {
+			c.unite(letter, l)
+		}
+	}
+	c.cutOff.Delete(letter)
 }
 
 // listenIn a network namespace.
