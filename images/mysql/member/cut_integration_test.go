@@ -18,30 +18,12 @@ func TestCut(t *testing.T) {
 	begin(t, c, "a", "b", "c")
 	w, p := c.write(), c.askAll()
 	w.goesOn(10 * time.Second)
-	for _, step := range []struct {
-		name string
-		do   func(*testing.T, *cluster, *writer)
-	}{
+	c.through(t, w, p, []step{
 		{"Follower", followerCut},
 		{"Leader", leaderCut},
 		{"LeaderFromOne", leaderCutFromOne},
 		{"AllFromAll", allCut},
-	} {
-		if !t.Run(step.name, func(t *testing.T) {
-			c.t = t
-			c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready(c.letters...) })
-			w.goesOn(10 * time.Second)
-			w.reset()
-			step.do(t, c, w)
-		}) {
-			break
-		}
-	}
-	c.t = t
-	c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready(c.letters...) })
-	w.check(t)
-	p.check(t)
-	c.oneLeader()
+	})
 }
 
 // shut reports whether a member lets no client in.
