@@ -135,6 +135,9 @@ func (c *closingCmd) Run(ctx context.Context, p *project) error {
 	for _, test := range once {
 		p.sayf("ci: FLAKY: %s failed, and passed when it ran once more", test[0])
 	}
+	if err := p.accountFailed(); err != nil {
+		return err
+	}
 	said, err := p.lines(reportSaid)
 	if err != nil {
 		return err
