@@ -190,6 +190,15 @@ func TestAlgorithmOnPage(t *testing.T) {
 		t.Errorf("the table has %d rows", rows)
 	}
 	w.Screenshot("console-algorithm")
+	// A person is about to press a button when an event or a curve arrives: it has to stay where it is.
+	if moved := browser.Value[int](w.Browser, `(() => {
+		const at = () => Math.round(document.getElementById('act-abort').getBoundingClientRect().top + scrollY);
+		const before = at();
+		document.querySelectorAll('[data-live], #curves').forEach((part) => { part.innerHTML = ''; });
+		return before - at();
+	})()`); moved != 0 {
+		t.Errorf("what comes after the page moves its buttons by %d pixels", moved)
+	}
 	w.audit(path + "?curves=yes")
 	w.Open(path)
 
@@ -216,7 +225,7 @@ func TestAlgorithmOnPage(t *testing.T) {
 	prometheus.Stop()
 	w.Open(path)
 	w.Until(30*time.Second, "document.body.innerText.includes('There are no curves now. Prometheus does not answer.')")
-	w.Sees("Algorithm reco", "80 % of traffic", "Change it")
+	w.Sees("Algorithm reco", "80 % of traffic", "Edit")
 	prometheus.Start()
 
 	// A user of another namespace.

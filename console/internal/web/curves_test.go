@@ -120,7 +120,7 @@ func TestCurves(t *testing.T) {
 	sees(t, part, drawn...)
 	harmless(t, recoPage, part)
 	_, page = r.get(recoPage + "?curves=yes")
-	sees(t, page, append(drawn, "Change it")...)
+	sees(t, page, append(drawn, `aria-label="Change it"`)...)
 	if strings.Contains(page, "data-curves") {
 		t.Error("curves that are there are not wanted")
 	}
@@ -179,7 +179,7 @@ func TestNoCurves(t *testing.T) {
 			if code != http.StatusOK {
 				t.Errorf("%s Got %d for the page", tc.reason, code)
 			}
-			sees(t, page, tc.want, "Change it", "The manifest")
+			sees(t, page, tc.want, `aria-label="Change it"`, "The manifest")
 			if asked := len(f.asked) > 0; asked != tc.asks {
 				t.Errorf("%s Prometheus was asked %q", tc.reason, f.asked)
 			}
