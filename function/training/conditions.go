@@ -160,7 +160,7 @@ func (p *pass) progressing() xpv2.Condition {
 	case v1alpha1.TrainingEnding:
 		return not(fmt.Sprintf("no rank of run %d runs any more, and its pods end", l.Run))
 	case v1alpha1.TrainingRestarting:
-		return not(fmt.Sprintf("run %d follows once the pods of run %d are gone: %s", l.Run+1, l.Run, p.why()))
+		return not(fmt.Sprintf("run %d follows once the pods of run %d are gone: %s%s", l.Run+1, l.Run, p.why(), p.remains()))
 	case v1alpha1.TrainingSuspended:
 		return not("spec.suspend is set: remove it to continue from the newest checkpoint")
 	case v1alpha1.TrainingSucceeded:
@@ -202,6 +202,20 @@ func (p *pass) why() string {
 		return h[0].Message
 	}
 	return map[runs.Outcome]string{runs.OutcomeRerun: "the spec asks for it"}[p.ledger.Next]
+}
+
+// remains says what the next run waits for although it should be gone, and until when.
+func (p *pass) remains() string {
+	if p.report == nil || p.report.Remains == nil {
+		return ""
+	}
+	r := p.report.Remains
+	text := fmt.Sprintf(". The grace period of pod %d is over, and its node %s does not say that it has ended", r.Index, r.Node)
+	if at := p.ledger.Apart; at != nil {
+		return text + fmt.Sprintf("; its crew is not complete since %s and runs no rank, so that run %d waits for the grace period and a minute only",
+			at.UTC().Format(time.RFC3339), p.ledger.Run+1)
+	}
+	return text + ": if the node does not come back, delete it"
 }
 
 // succeeded reports how the Training has ended.

@@ -159,7 +159,7 @@ func (f *facts) decide() runs.Decision {
 		Now: f.Now, Name: f.Namespace + "/" + f.Name, Ledger: f.remembered, Jobs: f.jobs,
 		Unknown: len(f.jobs) == 0 && !f.Sought[requiredJob] && f.remembered.Run > 0,
 		Report:  f.report, Accepted: f.accepted(), Revision: f.revision,
-		Suspend: f.spec.Suspend, Rerun: f.rerun(), Schedule: f.schedule, Spares: int(deref(f.spec.Spares)), Runs: f.allowedRuns(),
+		Suspend: f.spec.Suspend, Rerun: f.rerun(), Schedule: f.schedule, Workers: deref(f.spec.Workers), Spares: int(deref(f.spec.Spares)), Runs: f.allowedRuns(),
 		StartWithin: duration(f.spec.StartWithin), Grace: duration(f.spec.GracePeriod),
 	})
 }

@@ -87,6 +87,11 @@ func ended(code int32, reason, message string) func(*corev1.Pod) {
 	}
 }
 
+// deleted pod whose grace period has been over for a time.
+func deleted(since time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(ago(since))) }
+}
+
 // unschedulable for a reason.
 func unschedulable(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {

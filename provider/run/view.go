@@ -115,6 +115,7 @@ func (v *view) facts() v1alpha1.RunObservation {
 	if !final(out.Phase) {
 		out.Pods = v.blocked()
 	}
+	out.Remains = v.remains()
 	return out
 }
 
@@ -156,6 +157,36 @@ func (v *view) lose(out *v1alpha1.RunObservation, since time.Time) {
 		at = was
 	}
 	out.Missing = []v1alpha1.RunMember{{Index: 0, Since: at}}
+}
+
+// afterGrace is how long a pod may take to go after its grace period.
+const afterGrace = 15 * time.Second
+
+// remains of a run that is over, or nil: each pod that has not ended is being deleted, and one of them should be gone.
+func (v *view) remains() *v1alpha1.RunRemains {
+	var out *v1alpha1.RunRemains
+	members := int32(0)
+	for _, index := range v.indexes() {
+		counted := false
+		for _, p := range v.pods[index] {
+			switch at := p.DeletionTimestamp; {
+			case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed:
+				continue
+			case at == nil:
+				return nil // The run continues.
+			case out == nil && at.Add(afterGrace).Before(v.now):
+				out = &v1alpha1.RunRemains{Index: index, Node: p.Spec.NodeName}
+			}
+			counted = true
+		}
+		if counted {
+			members++
+		}
+	}
+	if out != nil {
+		out.Members = members
+	}
+	return out
 }
 
 // overdue reports whether the pod of the coordinator should be gone since its grace period.

@@ -226,10 +226,30 @@ func TestFacts(t *testing.T) {
 		},
 		"CoordinatorOnADeadNode": {
 			reason: "A pod that should be gone and does not answer is lost, although its node never says so.",
-			was:    saw(), pods: []corev1.Pod{pod(0, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(ago(time.Minute))) })}, silent: "it does not answer",
+			was:    saw(), pods: []corev1.Pod{pod(0, deleted(time.Minute)), pod(1)}, silent: "it does not answer",
 			want: saw(func(o *observation) {
 				o.Phase, o.Missing = "Recovering", []v1alpha1.RunMember{{Index: 0, Since: metav1.NewTime(ago(time.Minute))}}
 			}),
+		},
+		"RunOnADeadNode": {
+			reason: "Of a run that is over it counts which members may still run, and where the first is that should have ended.",
+			was:    saw(),
+			pods: []corev1.Pod{
+				pod(0, deleted(time.Minute)), pod(1, ended(143, "Error", ""), deleted(time.Minute)), pod(2, deleted(-2*time.Hour)), pod(3, deleted(time.Minute)),
+			},
+			silent: "it does not answer",
+			want: saw(func(o *observation) {
+				o.Phase, o.Missing = "Recovering", []v1alpha1.RunMember{{Index: 0, Since: metav1.NewTime(ago(time.Minute))}}
+				o.Remains = &v1alpha1.RunRemains{Members: 3, Index: 0, Node: "node-0"}
+			}),
+		},
+		"RunThatEnds": {
+			reason: "Pods that still have time to end are no news.",
+			was:    saw(), pods: []corev1.Pod{pod(0, deleted(-2*time.Hour)), pod(1, deleted(-2*time.Hour))}, state: running(), want: saw(),
+		},
+		"RunThatContinues": {
+			reason: "A pod that was deleted alone is replaced, and a crew misses it until then.",
+			was:    saw(), pods: []corev1.Pod{pod(0), pod(1, deleted(time.Hour))}, state: running(), want: saw(),
 		},
 		"CoordinatorGone": {
 			reason: "Without the pod of the coordinator no rank makes progress.",

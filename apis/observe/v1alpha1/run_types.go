@@ -174,6 +174,23 @@ type RunObservation struct {
 	//
 	// +optional
 	Pods *RunPods `json:"pods,omitempty"`
+
+	// Remains are what is left of a run whose pods should all be gone: a node does not answer. Absent while no pod outlasts its grace period.
+	//
+	// +optional
+	Remains *RunRemains `json:"remains,omitempty"`
+}
+
+// RunRemains are pods that are being deleted, and are still there after their grace period.
+type RunRemains struct {
+	// Members is the number of members that may still run: a pod of theirs has neither ended nor gone.
+	Members int32 `json:"members"`
+	// Index of the first one whose grace period is over.
+	Index int32 `json:"index"`
+	// Node that its pod is on.
+	//
+	// +optional
+	Node string `json:"node,omitempty"`
 }
 
 // RunMember is a member that is missing.

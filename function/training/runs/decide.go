@@ -191,7 +191,7 @@ func (d *decision) active(pending bool) {
 	switch {
 	case !exists:
 		// It is not made yet, so that it is made as the spec is now.
-		d.l.Revision, d.l.Rerun = d.f.Revision, cmp.Or(d.f.Rerun, d.l.Rerun)
+		d.l.Revision, d.l.Workers, d.l.Rerun = d.f.Revision, d.f.Workers, cmp.Or(d.f.Rerun, d.l.Rerun)
 		if d.f.Suspend {
 			d.end(OutcomeSuspended, "")
 		}
@@ -239,19 +239,39 @@ func (d *decision) next() {
 	}
 }
 
-// fenced reports whether the pods of a lost run do no harm any more, although some of them still exist: the run ended because a
-// coordinator had stopped all ranks, and a pod on a node that is gone ends only when the node is back or deleted.
+// fenced reports whether the pods of a run that is over do no harm any more, although some of them still exist. A pod on a node that is gone
+// ends only when the node is back or deleted. No rank of it runs when a coordinator had stopped all of them before the run was over, or
+// since too few members are left: a coordinator stops its ranks when it misses a member, and a member when it misses its coordinator.
 func (d *decision) fenced() bool {
 	j, exists := d.f.Jobs[d.l.Run]
-	if d.l.Next != OutcomeLost || !d.l.Stopped || len(d.f.Jobs) != 1 || !exists || !j.Deleting || d.l.Ended == nil {
+	if len(d.f.Jobs) != 1 || !exists || !j.Deleting || d.l.Ended == nil {
 		return false
 	}
-	until := d.l.Ended.Add(d.f.Grace + time.Minute)
+	since := d.apart()
+	if d.l.Next == OutcomeLost && d.l.Stopped {
+		since = d.l.Ended
+	}
+	if since == nil {
+		return false
+	}
+	until := since.Add(d.f.Grace + time.Minute)
 	if d.f.Now.Before(until) {
 		d.due(until)
 		return false
 	}
 	return true
+}
+
+// apart is since when too few members are left, or nil.
+func (d *decision) apart() *time.Time {
+	r := d.f.Report
+	switch {
+	case r == nil || r.Remains == nil || r.Remains.Members >= d.l.Workers:
+		d.l.Apart = nil
+	case d.l.Apart == nil:
+		d.l.Apart = new(d.f.Now)
+	}
+	return d.l.Apart
 }
 
 // begin a run, unless the spec suspends the Training.
@@ -265,7 +285,7 @@ func (d *decision) begin() {
 		l.Lost, l.Best = 0, 0 // Steps of another program, or from the beginning, are no measure.
 	}
 	d.l = Ledger{
-		Seq: l.Seq, Run: l.Run + 1, State: Active, Revision: d.f.Revision, Rerun: cmp.Or(d.f.Rerun, l.Rerun),
+		Seq: l.Seq, Run: l.Run + 1, State: Active, Revision: d.f.Revision, Workers: d.f.Workers, Rerun: cmp.Or(d.f.Rerun, l.Rerun),
 		Lost: l.Lost, Best: l.Best, Resume: l.Resume, Cycle: l.Cycle, Former: l.Former, Agenda: l.Agenda, History: l.History,
 	}
 	if at := l.Agenda.Due; at != nil {

@@ -36,6 +36,7 @@ type Facts struct {
 	Suspend     bool
 	Rerun       string
 	Schedule    *Schedule // nil for none
+	Workers     int32
 	Spares      int
 	Runs        int32
 	StartWithin time.Duration

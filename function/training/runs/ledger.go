@@ -76,6 +76,8 @@ type Ledger struct {
 	Seen bool `json:"seen,omitempty"`
 	// Began reports whether all ranks of the run have run once.
 	Began bool `json:"began,omitempty"`
+	// Workers is the number of members without which no rank of the run runs. 0: not known, because an earlier version began it.
+	Workers int32 `json:"workers,omitempty"`
 	// Started is when the Job was made.
 	Started *time.Time `json:"started,omitempty"`
 	// Ended is when the run was over, and Next why.
@@ -83,6 +85,8 @@ type Ledger struct {
 	Next  Outcome    `json:"next,omitempty"`
 	// Stopped reports that a coordinator had stopped all ranks before the run was over.
 	Stopped bool `json:"stopped,omitempty"`
+	// Apart is since when fewer members than Workers may still run, of a run that is over.
+	Apart *time.Time `json:"apart,omitempty"`
 	// NotBefore is when the next run may begin.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
 	// Rerun is the id of the last request to start again that was carried out.
