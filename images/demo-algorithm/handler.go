@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,6 +44,10 @@ type handler struct {
 	draining    atomic.Bool
 	began       time.Time
 
+	// called is closed by the first prediction.
+	called chan struct{}
+	first  sync.Once
+
 	// random returns a number from 0 to 1, without 1.
 	random func() float64
 }
@@ -69,7 +74,7 @@ func newHandler(version string, b Behaviour) (*handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out the name of this replica: %w", err)
 	}
-	h := &handler{version: version, host: host, metrics: newMetrics(), began: time.Now(), random: rand.Float64}
+	h := &handler{version: version, host: host, metrics: newMetrics(), began: time.Now(), called: make(chan struct{}), random: rand.Float64}
 	h.behaviour.Store(&b)
 	h.workers.limit(b.Workers)
 	predict := h.metrics.measure(http.HandlerFunc(h.predict))
@@ -123,6 +128,7 @@ var (
 
 // compute a prediction, as slowly and as wrongly as the behaviour says.
 func (h *handler) compute(ctx context.Context, input json.RawMessage) (Prediction, error) {
+	h.first.Do(func() { close(h.called) })
 	if !json.Valid(input) {
 		return Prediction{}, errInput
 	}

@@ -35,12 +35,12 @@ type Options struct {
 	FailAfterSeconds float64       `default:"0"          env:"FAIL_AFTER_SECONDS"                                                                                                      help:"How many seconds after the start predictions begin to fail."`
 	ScoreShift       float64       `default:"0"          env:"SCORE_SHIFT"                                                                                                             help:"What is added to every score, from -1 to 1."`
 	Workers          int           `default:"0"          env:"CONCURRENCY"                                                                                                             help:"How many predictions are computed at a time. Others wait for their turn. 0 computes all at once."`
-	Metrics          string        `default:"Algorithm"  enum:"Algorithm,vLLM,SGLang"                                                                                                  env:"METRICS"                                                                                                       help:"Metrics to expose: of an algorithm, or of a server of language models under its names."`
+	Metrics          string        `default:"Algorithm"  enum:"Algorithm,vLLM,SGLang"                                                                                                  env:"METRICS"                                                                                                                 help:"Metrics to expose: of an algorithm, or of a server of language models under its names."`
 	Tokens           int           `default:"16"         env:"TOKENS"                                                                                                                  help:"With metrics of a server of language models: how many tokens an answer has. The first one takes the latency."`
 	TokenMs          float64       `default:"2"          env:"TOKEN_MS"                                                                                                                help:"How long each further token takes, in milliseconds."`
 	ModelFile        string        `env:"MODEL_FILE"     help:"File of a model, which is read at the start. Answers name its digest, and the version of one that demo-training wrote." placeholder:"PATH"`
 	Start            time.Duration `default:"0s"         env:"START_DELAY"                                                                                                             help:"How long to take before listening, as servers do that load a model."`
-	CrashAfter       time.Duration `default:"0s"         env:"CRASH_AFTER"                                                                                                             help:"How long to serve before the program ends with an error. 0 serves until a signal ends it."`
+	CrashAfter       time.Duration `default:"0s"         env:"CRASH_AFTER"                                                                                                             help:"How long to serve from the first prediction on before the program ends with an error. 0 serves until a signal ends it."`
 	Notice           time.Duration `default:"3s"         env:"DRAIN_DELAY"                                                                                                             help:"How long to serve on after SIGTERM, not ready any more, while clients take notice."`
 	Drain            time.Duration `default:"20s"        env:"DRAIN_LIMIT"                                                                                                             help:"How long requests that began may take after that."`
 }
@@ -113,16 +113,8 @@ func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string,
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(listener) }()
 	log.Info("serving", "address", listener.Addr().String(), "version", o.Version)
-	var crash <-chan time.Time
-	if o.CrashAfter > 0 {
-		crash = time.After(o.CrashAfter)
-	}
-	select {
-	case err := <-failed:
-		return fmt.Errorf("cannot serve: %w", err)
-	case <-crash:
-		return fmt.Errorf("cannot serve on: set to crash after %s", o.CrashAfter)
-	case <-ctx.Done():
+	if err := h.until(ctx, failed, o.CrashAfter); err != nil {
+		return err
 	}
 
 	// Kubernetes takes a pod out of its Services while it sends SIGTERM, not before, so requests still arrive.
@@ -138,4 +130,24 @@ func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string,
 		return fmt.Errorf("cannot serve: %w", err)
 	}
 	return nil
+}
+
+// until the context is done. It errs when the server fails, and when it is set to crash some time after the first prediction.
+func (h *handler) until(ctx context.Context, failed <-chan error, crashAfter time.Duration) error {
+	called, crash := h.called, (<-chan time.Time)(nil)
+	if crashAfter == 0 {
+		called = nil
+	}
+	for {
+		select {
+		case err := <-failed:
+			return fmt.Errorf("cannot serve: %w", err)
+		case <-called:
+			called, crash = nil, time.After(crashAfter)
+		case <-crash:
+			return fmt.Errorf("cannot serve on: set to crash after %s", crashAfter)
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }

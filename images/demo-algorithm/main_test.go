@@ -62,16 +62,18 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestCrash expects that it serves first.
+// TestCrash expects that it serves first, and that the time begins with the first prediction: a candidate gets none before it is ready.
 func TestCrash(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	ended := make(chan error, 1)
 	o := Options{Version: "v1", CrashAfter: 300 * time.Millisecond}
 	go func() { ended <- serve(t.Context(), slog.New(slog.DiscardHandler), o, "", listener) }()
+	time.Sleep(2 * o.CrashAfter)
+	status(t, "http://"+listener.Addr().String()+"/healthz", http.StatusOK)
+	began := time.Now()
 	status(t, "http://"+listener.Addr().String()+"/predict", http.StatusOK)
 	err = <-ended
 	if err == nil || err.Error() != "cannot serve on: set to crash after 300ms" || time.Since(began) < o.CrashAfter {

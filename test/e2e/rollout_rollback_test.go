@@ -192,7 +192,7 @@ func TestRegressionAfterPromotion(t *testing.T) {
 	w.end(t, 4, 2)
 }
 
-// TestCrashLoopingCandidate has a candidate crash once it gets traffic.
+// TestCrashLoopingCandidate has a candidate crash 15 s after its first request, however long it took until then.
 func TestCrashLoopingCandidate(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
