@@ -8,6 +8,7 @@ import "fmt"
 // namespace of the pod that is scraped.
 const (
 	MetricTrainingPhase    = "capstan_training_phase"
+	MetricTrainingMissing  = "capstan_training_missing_members"
 	MetricTrainingSilent   = "capstan_training_silent"
 	MetricTrainingBlocked  = "capstan_training_pods_blocked"
 	MetricTrainingOverdue  = "capstan_training_checkpoint_overdue"
@@ -18,6 +19,7 @@ const (
 // Records of runs, by the label namespace.
 const (
 	RecordTrainingPhase   = "capstan:training_phase"
+	RecordTrainingMissing = "capstan:training_missing_members"
 	RecordTrainingSilent  = "capstan:training_silent"
 	RecordTrainingBlocked = "capstan:training_pods_blocked"
 	RecordTrainingOverdue = "capstan:training_checkpoint_overdue"
@@ -31,6 +33,7 @@ func trainingRules() []Rule {
 	}
 	return []Rule{
 		record(RecordTrainingPhase, MetricTrainingPhase, ", "+LabelPhase),
+		record(RecordTrainingMissing, MetricTrainingMissing, ""),
 		record(RecordTrainingSilent, MetricTrainingSilent, ""),
 		record(RecordTrainingBlocked, MetricTrainingBlocked, ", "+LabelReason),
 		record(RecordTrainingOverdue, MetricTrainingOverdue, ""),
@@ -53,6 +56,14 @@ func trainingAlerts() []Alert {
 			Expr:        fmt.Sprintf("max by (%s, %s) (%s{%s=~\"Gathering|Recovering\"}) == 1", LabelNamespace, LabelTraining, RecordTrainingPhase, LabelPhase),
 			Summary:     "No rank of Training {{ $labels.training }} of namespace {{ $labels.namespace }} has run for 15 minutes.",
 			Description: "Its pods hold their devices meanwhile. " + where,
+		},
+		{
+			// What blocks a pod has an alert of its own, and so has a run without ranks.
+			Alert: "TrainingMemberMissing", Severity: "warning", For: "15m",
+			Expr: fmt.Sprintf("%[3]s > 0 and on (%[1]s, %[2]s) %[4]s{%[6]s=\"Running\"} == 1 unless on (%[1]s, %[2]s) %[5]s == 1",
+				LabelNamespace, LabelTraining, RecordTrainingMissing, RecordTrainingPhase, RecordTrainingBlocked, LabelPhase),
+			Summary:     "Pods of Training {{ $labels.training }} of namespace {{ $labels.namespace }} have been missing for 15 minutes: {{ $value }}.",
+			Description: "All ranks run, and spares are used up that the next loss needs. " + where,
 		},
 		{
 			Alert: "TrainingPodsBlocked", Severity: "warning", For: "15m",

@@ -34,7 +34,7 @@ func newCounts(kube client.Reader) *counts {
 	return &counts{
 		kube:    kube,
 		phase:   desc(modelserver.MetricTrainingPhase, "The phase that the run of a Training is in, as 1.", modelserver.LabelPhase),
-		missing: desc("capstan_training_missing_members", "Members of the crew of a Training that are missing."),
+		missing: desc(modelserver.MetricTrainingMissing, "Members of the crew of a Training that are missing."),
 		stuck:   desc("capstan_training_attempts_without_progress", "Attempts in a row of a Training that ended without progress."),
 		silent:  desc(modelserver.MetricTrainingSilent, "Whether the coordinator of a Training runs and does not answer."),
 		blocked: desc(modelserver.MetricTrainingBlocked, "What blocks pods of a Training, as 1.", modelserver.LabelReason),
