@@ -24,9 +24,11 @@ import (
 const maxRequest = 4 << 20
 
 // A client resolves the name of our Service again only when a connection ends. So connections end now and then, for it to find
-// new replicas, and so that a client whose certificate is no longer trusted does not stay for ever.
+// new replicas, and so that a client whose certificate is no longer trusted does not stay for ever. Above all it forgets a replica whose
+// node is lost: Crossplane has no keepalive, so that it would call that one in vain until TCP gives up, a quarter of an hour later.
+// One more handshake a minute costs little beside that.
 const (
-	maxConnectionAge      = 10 * time.Minute
+	maxConnectionAge      = time.Minute
 	maxConnectionAgeGrace = time.Minute
 )
 
