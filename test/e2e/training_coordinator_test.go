@@ -49,6 +49,7 @@ func TestTrainingCoordinatorLost(t *testing.T) {
 		tr := training(ns, "fraud", 2, fmt.Sprintf("--steps=%d", steps), "--step=100ms", "--every=20", "--keep=10")
 		tr.Spec.Checkpoint.Claim.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		tr.Spec.Checkpoint.Claim.StorageClassName = ns
+		tr.Spec.Pod = &v1alpha1.JobPod{}
 		// Kubernetes would wait for five minutes before it deletes the pods of a node that does not answer.
 		for _, taint := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
 			tr.Spec.Pod.Tolerations = append(tr.Spec.Pod.Tolerations, corev1.Toleration{
