@@ -25,7 +25,7 @@ const maxRequest = 4 << 20
 
 // A client resolves the name of our Service again only when a connection ends. So connections end now and then, for it to find
 // new replicas, and so that a client whose certificate is no longer trusted does not stay for ever. Above all it forgets a replica whose
-// node is lost: Crossplane has no keepalive, so that it would call that one in vain until TCP gives up, a quarter of an hour later.
+// node is lost: Crossplane has no keepalive, so that it would call that one in vain until TCP closes the connection, a quarter of an hour later.
 // One more handshake a minute costs little beside that.
 const (
 	maxConnectionAge      = time.Minute
