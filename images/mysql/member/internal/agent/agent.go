@@ -134,7 +134,8 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		changed: []loop.Wakeup{label, note, status, manage, request, back},
 	}
 	meter := &Meter{reporter: reporter, log: log}
-	keeper.full = meter.Full
+	comparer := &Comparer{scope: c.Scope, seen: keeper.Seen}
+	keeper.full, keeper.late = meter.Full, comparer.Late
 	copier := &Copier{names: c.Names, pods: own, store: store, seen: keeper.Seen, restart: supervisor.Restart, reporter: reporter, log: log}
 	supervisor.discard, keeper.away = copier.Discard, copier.Away
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
@@ -162,6 +163,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		func(ctx context.Context) error { process.Reap(ctx, func(int) {}); return nil },
 		loop.Every(reporter.Changed, reporter.Once),
 		loop.Every(look, keeper.once),
+		loop.Every(nil, comparer.once),
 		loop.Every(label, labeler.once),
 		loop.Every(nil, labeler.watch),
 		loop.Every(note, recorder.once),

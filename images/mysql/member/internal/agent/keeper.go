@@ -91,6 +91,8 @@ type Keeper struct {
 	log      *slog.Logger
 	// full reports that the volume has no room for what a server writes next.
 	full func() bool
+	// late is for how long this member, as a replica, has not received something that its leader has.
+	late func() time.Duration
 	// away reports that the member has to leave its group, and to stay out of it.
 	away func() bool
 	// changed are called when something else is seen.
@@ -214,7 +216,7 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	// there is no other one, and takes writes until clients are sent away.
 	proven := (!stops || !l.Shut) && k.Unrecorded() == nil && k.prove(ctx, l)
 	before := k.Seen()
-	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, l.Own().Queue)}
+	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, l.Own().Queue, k.late())}
 	s.Standing = decision.Stand(l, proven, stops, s.Lag)
 	if err := k.admit(ctx, s, stops); err != nil {
 		k.note(err.Error())

@@ -147,22 +147,3 @@ func Stand(l Look, proven, stopping bool, lag string) Standing {
 	}
 	return Standing{members.RoleReplica, true, lag != members.LagFarBehind}
 }
-
-// Lag in words, by the queue of transactions to execute. The way back is a good deal later, so that a replica at the border does not change
-// its word all the time.
-func Lag(before string, queue int64) string {
-	behind, far := int64(1_000), int64(50_000)
-	switch before {
-	case members.LagFarBehind:
-		behind, far = 100, 5_000
-	case members.LagBehind:
-		behind = 100
-	}
-	switch {
-	case queue > far:
-		return members.LagFarBehind
-	case queue > behind:
-		return members.LagBehind
-	}
-	return members.LagInSync
-}

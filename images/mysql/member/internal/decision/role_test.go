@@ -126,26 +126,3 @@ func TestHasLeader(t *testing.T) {
 		t.Errorf("a leader hears from itself: %v", l)
 	}
 }
-
-func TestLag(t *testing.T) {
-	cases := []struct {
-		before string
-		queue  int64
-		want   string
-	}{
-		{"", 0, members.LagInSync},
-		{members.LagInSync, 900, members.LagInSync},
-		{members.LagInSync, 1001, members.LagBehind},
-		{members.LagBehind, 900, members.LagBehind},
-		{members.LagBehind, 50, members.LagInSync},
-		{members.LagBehind, 50_001, members.LagFarBehind},
-		{members.LagFarBehind, 6_000, members.LagFarBehind},
-		{members.LagFarBehind, 4_000, members.LagBehind},
-		{members.LagFarBehind, 0, members.LagInSync},
-	}
-	for _, tc := range cases {
-		if got := Lag(tc.before, tc.queue); got != tc.want {
-			t.Errorf("Lag(%q, %d) = %s, want %s", tc.before, tc.queue, got, tc.want)
-		}
-	}
-}
