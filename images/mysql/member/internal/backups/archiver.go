@@ -199,8 +199,8 @@ func (a *archiver) full(s mysqlmember.Backup, knows bool, waits int64) bool {
 	return waits > s.Queue && (!s.UntilLow && knows || a.nearlyFull())
 }
 
-// tidy removes logs that the archive has and no other member needs any more, and while more wait than may the oldest of them. It reports
-// whether it dropped any that the archive lacks, as far as that is known: else what is lost is found once it is.
+// tidy removes logs that the archive has and no other member needs any more. On a volume that is nearly full those go first which other members
+// may need: they can copy each other instead. Then, while more wait than may, the oldest of them go. It reports whether it dropped any that the archive lacks, as far as that is known: else what is lost is found once it is.
 func (a *archiver) tidy(ctx context.Context, h held, s mysqlmember.Backup) (dropped bool, err error) {
 	keep := 0
 	for keep < len(h.closed) && h.Expire > 0 && time.Since(h.closed[keep].written) > h.Expire && a.archived.Contains(h.closed[keep].Set) {
@@ -208,6 +208,13 @@ func (a *archiver) tidy(ctx context.Context, h held, s mysqlmember.Backup) (drop
 	}
 	if err := a.purge(ctx, h, keep); err != nil {
 		return false, err
+	}
+	for keep < len(h.closed) && a.archived.Contains(h.closed[keep].Set) && a.nearlyFull() {
+		keep++
+		if err := a.purge(ctx, h, keep); err != nil {
+			return false, err
+		}
+		a.log.Warn("removed a binary log that is archived, because the volume is nearly full", "file", h.closed[keep-1].name)
 	}
 	waits, knows := waiting(a.archived, h), a.knows()
 	for i := keep; i < len(h.closed) && a.full(s, knows, waits); i++ {
@@ -239,7 +246,7 @@ func (a *archiver) needs(h held, s mysqlmember.Backup) bool {
 		return false
 	}
 	for _, f := range h.closed {
-		if !a.archived.Contains(f.Set) && (h.Expire > 0 && time.Since(f.written) > h.Expire || waiting(a.archived, h) > s.Queue) {
+		if !a.archived.Contains(f.Set) && (h.Expire > 0 && time.Since(f.written) > h.Expire || waiting(a.archived, h) > s.Queue || a.nearlyFull()) {
 			return true
 		}
 	}

@@ -178,12 +178,14 @@ func (k *Keeper) forget() {
 	k.inventory, k.points, k.verification, k.room, k.repository, k.opened, k.key = inventory{}, points.Points{}, verification{}, room{}, nil, "", ""
 }
 
-// off: nothing is archived, and the server itself removes its logs.
+// off: nothing is archived, and the server itself removes its logs by their age, and this program the oldest ones of a volume that is nearly full:
+// they are of use to other members only, which can copy each other instead.
 func (k *Keeper) off(ctx context.Context, config mysqlmember.Config) error {
 	k.forget()
 	k.archiver.forget()
 	k.Reporter.Change(func(r *members.Report) { r.Backup, r.RestorePoints = members.BackupReport{}, nil })
-	if config.Backup == nil || !k.Runs() {
+	low := k.NearlyFull()
+	if config.Backup == nil && !low || !k.Runs() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverLimit)
@@ -191,6 +193,11 @@ func (k *Keeper) off(ctx context.Context, config mysqlmember.Config) error {
 	logs, err := k.Server.Logs(ctx)
 	if err == nil && !logs.Purges {
 		err = k.Server.PurgeLogs(ctx, true)
+	}
+	for i := 1; err == nil && low && i < len(logs.Files); i++ {
+		err = k.Server.PurgeBefore(ctx, logs.Files[i].Name)
+		k.Log.Warn("removed a binary log, because the volume is nearly full", "file", logs.Files[i-1].Name, "error", err)
+		low = k.NearlyFull()
 	}
 	return err
 }
