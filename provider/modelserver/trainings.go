@@ -58,10 +58,10 @@ func trainingAlerts() []Alert {
 			Description: "Its pods hold their devices meanwhile. " + where,
 		},
 		{
-			// What blocks a pod has an alert of its own, and so has a run without ranks.
+			// What blocks a pod has an alert of its own, and so have a run without ranks and a coordinator whose last answer is old.
 			Alert: "TrainingMemberMissing", Severity: "warning", For: "15m",
-			Expr: fmt.Sprintf("%[3]s > 0 and on (%[1]s, %[2]s) %[4]s{%[6]s=\"Running\"} == 1 unless on (%[1]s, %[2]s) %[5]s == 1",
-				LabelNamespace, LabelTraining, RecordTrainingMissing, RecordTrainingPhase, RecordTrainingBlocked, LabelPhase),
+			Expr: fmt.Sprintf("%[3]s > 0 and on (%[1]s, %[2]s) %[4]s{%[7]s=\"Running\"} == 1 unless on (%[1]s, %[2]s) %[5]s == 1 unless on (%[1]s, %[2]s) %[6]s == 1",
+				LabelNamespace, LabelTraining, RecordTrainingMissing, RecordTrainingPhase, RecordTrainingBlocked, RecordTrainingSilent, LabelPhase),
 			Summary:     "Pods of Training {{ $labels.training }} of namespace {{ $labels.namespace }} have been missing for 15 minutes: {{ $value }}.",
 			Description: "All ranks run, and spares are used up that the next loss needs. " + where,
 		},

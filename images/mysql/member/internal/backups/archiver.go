@@ -40,9 +40,9 @@ var errFull = errors.New("more waits for the archive than may")
 type archiver struct {
 	server Server
 	reader reader
-	// nearlyFull reports whether the volume has little room left.
-	nearlyFull func() bool
-	log        *slog.Logger
+	// nearlyFull reports whether the volume has little room left, and brimful whether it has next to none.
+	nearlyFull, brimful func() bool
+	log                 *slog.Logger
 
 	// archived has the transactions that the archive of the stanza had at read, and those that were brought there since.
 	stanza   string
@@ -199,8 +199,9 @@ func (a *archiver) full(s mysqlmember.Backup, knows bool, waits int64) bool {
 	return waits > s.Queue && (!s.UntilLow && knows || a.nearlyFull())
 }
 
-// tidy removes logs that the archive has and no other member needs any more. On a volume that is nearly full those go first which other members
-// may need: they can copy each other instead. Then, while more wait than may, the oldest of them go. It reports whether it dropped any that the archive lacks, as far as that is known: else what is lost is found once it is.
+// tidy removes logs that the archive has and no other member needs any more. On a volume with next to no room, logs that the archive has go
+// although other members may need them: these can copy the data instead, and without room writes stop. Then, while more wait than may, the oldest
+// of them go. It reports whether it dropped any that the archive lacks, as far as that is known: else what is lost is found once it is.
 func (a *archiver) tidy(ctx context.Context, h held, s mysqlmember.Backup) (dropped bool, err error) {
 	keep := 0
 	for keep < len(h.closed) && h.Expire > 0 && time.Since(h.closed[keep].written) > h.Expire && a.archived.Contains(h.closed[keep].Set) {
@@ -209,12 +210,12 @@ func (a *archiver) tidy(ctx context.Context, h held, s mysqlmember.Backup) (drop
 	if err := a.purge(ctx, h, keep); err != nil {
 		return false, err
 	}
-	for keep < len(h.closed) && a.archived.Contains(h.closed[keep].Set) && a.nearlyFull() {
+	for keep < len(h.closed) && a.archived.Contains(h.closed[keep].Set) && a.brimful() {
 		keep++
 		if err := a.purge(ctx, h, keep); err != nil {
 			return false, err
 		}
-		a.log.Warn("removed a binary log that is archived, because the volume is nearly full", "file", h.closed[keep-1].name)
+		a.log.Warn("removed a binary log that is archived, because the volume has no room", "file", h.closed[keep-1].name)
 	}
 	waits, knows := waiting(a.archived, h), a.knows()
 	for i := keep; i < len(h.closed) && a.full(s, knows, waits); i++ {
@@ -246,7 +247,7 @@ func (a *archiver) needs(h held, s mysqlmember.Backup) bool {
 		return false
 	}
 	for _, f := range h.closed {
-		if !a.archived.Contains(f.Set) && (h.Expire > 0 && time.Since(f.written) > h.Expire || waiting(a.archived, h) > s.Queue || a.nearlyFull()) {
+		if !a.archived.Contains(f.Set) && (h.Expire > 0 && time.Since(f.written) > h.Expire || waiting(a.archived, h) > s.Queue || a.brimful()) {
 			return true
 		}
 	}

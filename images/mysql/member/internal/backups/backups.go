@@ -84,8 +84,8 @@ type Keeper struct {
 	// Open the repository at a Place.
 	Place func(mysqlmember.Backup) repository.Place
 	Open  func(context.Context, repository.Place) (Repository, error)
-	// NearlyFull reports whether the volume has little room left.
-	NearlyFull func() bool
+	// NearlyFull reports whether the volume has little room left, and Brimful whether it has next to none.
+	NearlyFull, Brimful func() bool
 	// Data is the folder of the server, and Note the file that says how archiving is.
 	Data, Note string
 
@@ -111,7 +111,8 @@ type Keeper struct {
 func New(server *mysql.Server, names layout.Names, runs, leads func() bool, reporter *report.Reporter, log *slog.Logger) *Keeper {
 	return &Keeper{
 		Server: server, Reporter: reporter, Log: log, Config: layout.ReadConfig, Group: names.GroupName, Runs: runs, Leads: leads,
-		NearlyFull: func() bool { return nearlyFull(mysqlmember.FolderVolume) }, Data: mysqlmember.FolderData, Note: layout.Archive, Place: layout.Repository,
+		NearlyFull: func() bool { return nearlyFull(mysqlmember.FolderVolume) }, Brimful: func() bool { return brimful(mysqlmember.FolderVolume) },
+		Data: mysqlmember.FolderData, Note: layout.Archive, Place: layout.Repository,
 		Open: func(ctx context.Context, p repository.Place) (Repository, error) { return repository.Open(ctx, p) },
 	}
 }
@@ -135,7 +136,7 @@ func (k *Keeper) once(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return failedEvery, err
 	}
-	k.archiver.server, k.archiver.log, k.archiver.nearlyFull = k.Server, k.Log, k.NearlyFull
+	k.archiver.server, k.archiver.log, k.archiver.nearlyFull, k.archiver.brimful = k.Server, k.Log, k.NearlyFull, k.Brimful
 	k.archiver.reader.folder, k.archiver.reader.log = k.Data, k.Log
 	if config.Backup == nil || !config.Backup.Enabled {
 		return followEvery, k.off(ctx, config)
@@ -178,14 +179,14 @@ func (k *Keeper) forget() {
 	k.inventory, k.points, k.verification, k.room, k.repository, k.opened, k.key = inventory{}, points.Points{}, verification{}, room{}, nil, "", ""
 }
 
-// off: nothing is archived, and the server itself removes its logs by their age, and this program the oldest ones of a volume that is nearly full:
-// they are of use to other members only, which can copy each other instead.
+// off: nothing is archived, and the server itself removes its logs by their age. This program removes the oldest ones of a volume with next to no
+// room: they are of use to other members only, which can copy the data instead.
 func (k *Keeper) off(ctx context.Context, config mysqlmember.Config) error {
 	k.forget()
 	k.archiver.forget()
 	k.Reporter.Change(func(r *members.Report) { r.Backup, r.RestorePoints = members.BackupReport{}, nil })
-	low := k.NearlyFull()
-	if config.Backup == nil && !low || !k.Runs() {
+	full := k.Brimful()
+	if config.Backup == nil && !full || !k.Runs() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverLimit)
@@ -194,10 +195,10 @@ func (k *Keeper) off(ctx context.Context, config mysqlmember.Config) error {
 	if err == nil && !logs.Purges {
 		err = k.Server.PurgeLogs(ctx, true)
 	}
-	for i := 1; err == nil && low && i < len(logs.Files); i++ {
+	for i := 1; err == nil && full && i < len(logs.Files); i++ {
 		err = k.Server.PurgeBefore(ctx, logs.Files[i].Name)
-		k.Log.Warn("removed a binary log, because the volume is nearly full", "file", logs.Files[i-1].Name, "error", err)
-		low = k.NearlyFull()
+		k.Log.Warn("removed a binary log, because the volume has no room", "file", logs.Files[i-1].Name, "error", err)
+		full = k.Brimful()
 	}
 	return err
 }
@@ -361,6 +362,12 @@ func content(folder string) string {
 func nearlyFull(folder string) bool {
 	u, err := volume.Measure(folder)
 	return err == nil && volume.Class("", u.Percent) != volume.DiskOk
+}
+
+// brimful reports whether a volume has next to no room. When that is unknown nothing is dropped for it.
+func brimful(folder string) bool {
+	u, err := volume.Measure(folder)
+	return err == nil && volume.Class("", u.Percent) == volume.DiskFull
 }
 
 // write how backups are to the report. Every member reports what it dropped as a leader; the leader reports everything else.

@@ -287,11 +287,11 @@ func (b *bucket) asked() map[string]int {
 type member struct {
 	*disk
 
-	keeper *Keeper
-	config mysqlmember.Config
-	leads  bool
-	full   bool
-	place  repository.Place
+	keeper        *Keeper
+	config        mysqlmember.Config
+	leads         bool
+	full, brimful bool
+	place         repository.Place
 }
 
 func newMember(t *testing.T, d *disk, b *bucket) *member {
@@ -303,7 +303,7 @@ func newMember(t *testing.T, d *disk, b *bucket) *member {
 	m.keeper = &Keeper{
 		Server: d, Reporter: report.New(nil, log), Log: log, Data: d.dir, Note: filepath.Join(t.TempDir(), "archive.json"),
 		Config: func() (mysqlmember.Config, error) { return m.config, nil }, Group: func(int) string { return group },
-		Runs: func() bool { return true }, Leads: func() bool { return m.leads }, NearlyFull: func() bool { return m.full },
+		Runs: func() bool { return true }, Leads: func() bool { return m.leads }, NearlyFull: func() bool { return m.full || m.brimful }, Brimful: func() bool { return m.brimful },
 		Place: func(mysqlmember.Backup) repository.Place { return m.place },
 		Open:  func(context.Context, repository.Place) (Repository, error) { return b, b.opening },
 	}

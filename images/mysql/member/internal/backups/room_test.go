@@ -9,13 +9,13 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 )
 
-// TestMakesRoom: on a volume with little room no log stays that is of use to other members only. They can copy each other instead.
+// TestMakesRoom: on a volume with next to no room no log stays that is of use to other members only. They can copy each other instead.
 func TestMakesRoom(t *testing.T) {
 	t.Run("Archived", func(t *testing.T) {
 		each(t, func(m *member, b *bucket) {
 			m.commit(2)
 			m.runs(5 * time.Minute)
-			m.full = true
+			m.brimful = true
 			m.runs(time.Minute)
 			if m.names() != "3" || m.backup().Dropped != "" {
 				m.t.Errorf("the files %s are left, of which the archive has all but the last one: %+v", m.names(), m.backup())
@@ -28,7 +28,7 @@ func TestMakesRoom(t *testing.T) {
 			m.commit(2)
 			m.begin()
 			m.runs(25 * time.Minute)
-			m.full = true
+			m.brimful = true
 			m.runs(5 * time.Minute)
 			if m.names() != "2 3" {
 				m.t.Errorf("the files %s are left, of which the archive has the first one", m.names())
@@ -44,7 +44,7 @@ func TestMakesRoom(t *testing.T) {
 			if m.names() != "1 2 3" {
 				m.t.Fatalf("the files %s are left on a volume that has room", m.names())
 			}
-			m.full = true
+			m.brimful = true
 			m.runs(5 * time.Minute)
 			if m.names() != "3" {
 				m.t.Errorf("the files %s are left", m.names())
