@@ -13,7 +13,8 @@ import (
 
 // MemoryNow is what is known of the container's memory when a process ended.
 type MemoryNow struct {
-	// Killed reports whether the kernel has killed a process for lack of memory since it began, and Known whether the control group says so.
+	// Killed reports whether the kernel has killed a process for lack of memory since it began, and Known whether the control group counts
+	// that. What is not known was not Killed.
 	Killed, Known bool
 	// Limit in bytes, 0 for none.
 	Limit int64
@@ -24,7 +25,7 @@ func (m Memory) Since(kills int) MemoryNow {
 	now := MemoryNow{Limit: m.Limit()}
 	var count int
 	count, now.Known = m.Kills()
-	now.Killed = count > kills
+	now.Killed = now.Known && count > kills
 	return now
 }
 
@@ -40,7 +41,7 @@ type Ending struct {
 }
 
 // Explain the end of a process by its exit and its last lines. Nil: it ended well. A shell reports a signal n that ended its program as the
-// exit code 128 + n.
+// exit code 128 + n. SIGKILL is for want of memory only where the kernel counts that: others use the signal, too.
 func Explain(exit Exit, last string, mem MemoryNow) *Ending {
 	e := &Ending{Class: crew.ClassInfrastructure}
 	signal := exit.Signal
@@ -53,12 +54,11 @@ func Explain(exit Exit, last string, mem MemoryNow) *Ending {
 		return e
 	case signal == 0 && exit.Code == 0:
 		return nil
-	case signal == syscall.SIGKILL && (mem.Killed || !mem.Known):
+	case signal == syscall.SIGKILL && mem.Killed:
 		e.Class = crew.ClassOutOfMemory
 		e.Message = "was killed, because the memory of its container was not enough" + limitNote(mem.Limit)
-		if !mem.Known {
-			e.Message = "was killed, which most often means that the memory of its container was not enough" + limitNote(mem.Limit)
-		}
+	case signal == syscall.SIGKILL && !mem.Known:
+		e.Message = "was killed, and the kernel does not say whether the memory of its container was not enough" + limitNote(mem.Limit) + ": if it was, raise resources.memory"
 	case signal == syscall.SIGKILL || signal == syscall.SIGTERM || signal == syscall.SIGHUP || signal == syscall.SIGINT:
 		e.Message = fmt.Sprintf("was ended by the signal %q from elsewhere", signal)
 	case signal == syscall.SIGBUS:
