@@ -28,6 +28,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/capstan-dev/capstan/apis/runner"
+	"github.com/capstan-dev/capstan/function/pipeline/pods"
 	"github.com/capstan-dev/capstan/test/container"
 )
 
@@ -101,6 +102,8 @@ func become(raw string) error {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "JAVA_HOME=" + os.Getenv("JAVA_HOME"), "HOME=/tmp", "LANG=C.UTF-8", "CAPSTAN_JOB=" + strings.TrimSuffix(p.Host, "-"+strconv.Itoa(p.Index)),
 		"JOB_COMPLETION_INDEX=" + strconv.Itoa(p.Index), "TERMINATION_LOG=" + p.termination(),
+		// What Java takes by itself below the memory limit of these pods. It sees that of a container, and here the whole machine.
+		"JAVA_TOOL_OPTIONS=-XX:+UseSerialGC -XX:MaxRAM=" + strconv.Itoa(pods.SparkMemory),
 	}
 	command := filepath.Join(runner.BinaryDir, filepath.Base(p.Program))
 	return syscall.Exec(command, append([]string{command}, p.Args...), env)
@@ -170,7 +173,8 @@ type application struct {
 	args   []string
 	shared string
 	hosts  string
-	pods   []*pod
+	// pods by index: the driver, and the workers.
+	pods []*pod
 }
 
 func ip(t *testing.T, args ...string) {
@@ -185,17 +189,16 @@ func network(job string, name any) string {
 	return fmt.Sprintf("capstan-spark-%d-%s-%v", os.Getpid(), job, name)
 }
 
-// submit an application with a folder that all pods see: every pod begins at once, as in a Job.
-func submit(t *testing.T, job, home, folder string, plan runner.Plan, args ...string) *application {
+// prepare the network of an application with so many workers, and a folder that all its pods see.
+func prepare(t *testing.T, workers int, job, home, folder string, plan runner.Plan, args ...string) *application {
 	t.Helper()
-	a := &application{t: t, home: home, job: job, plan: plan, args: args, shared: folder}
-	pods := 1 + workers
+	a := &application{t: t, home: home, job: job, plan: plan, args: args, shared: folder, pods: make([]*pod, 1+workers)}
 	sw := network(job, "switch")
 	t.Cleanup(func() {
-		for _, p := range a.pods {
-			p.kill()
-		}
-		for i := range pods {
+		for i, p := range a.pods {
+			if p != nil {
+				p.kill()
+			}
 			_ = exec.Command("ip", "netns", "delete", network(job, i)).Run()
 		}
 		_ = exec.Command("ip", "netns", "delete", sw).Run()
@@ -204,7 +207,7 @@ func submit(t *testing.T, job, home, folder string, plan runner.Plan, args ...st
 	ip(t, "-n", sw, "link", "add", "bridge", "type", "bridge")
 	ip(t, "-n", sw, "link", "set", "bridge", "up")
 	a.hosts = "127.0.0.1 localhost\n"
-	for i := range pods {
+	for i := range a.pods {
 		ns := network(job, i)
 		ip(t, "netns", "add", ns)
 		port := fmt.Sprintf("port%d", i)
@@ -215,11 +218,15 @@ func submit(t *testing.T, job, home, folder string, plan runner.Plan, args ...st
 		ip(t, "-n", ns, "address", "add", fmt.Sprintf("10.213.1.%d/24", i+1), "dev", "eth0")
 		a.hosts += fmt.Sprintf("10.213.1.%d %s-%d.%s %[2]s-%[3]d\n", i+1, job, i, plan.Domain)
 	}
-	for i := range pods {
-		a.pods = append(a.pods, nil)
+	return a
+}
+
+// submit the application: every pod begins at once, as in a Job.
+func (a *application) submit() {
+	a.t.Helper()
+	for i := range a.pods {
 		a.start(i)
 	}
-	return a
 }
 
 // start the pod of an index, or the one that takes its place.

@@ -29,8 +29,8 @@ const (
 	long = 5 * time.Minute
 )
 
-// plan of a Pipeline with two executors.
-func plan(rules ...v1alpha1.PipelineRetryRule) runner.Plan {
+// plan of a Pipeline with so many executors, each in a pod of the least memory.
+func plan(executors int32, rules ...v1alpha1.PipelineRetryRule) runner.Plan {
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return pods.Inputs{
 		Names: names.Names{Name: "squares", Namespace: "test"},
@@ -38,7 +38,7 @@ func plan(rules ...v1alpha1.PipelineRetryRule) runner.Plan {
 		Spec: v1alpha1.PipelineSpec{
 			Engine: v1alpha1.PipelineSpark,
 			Spark: &v1alpha1.PipelineSparkSpec{
-				Home: sparkDir, MainClass: "Squares", Executors: new(int32(workers)), Conf: map[string]v1alpha1.PipelineSetting{"spark.ui.enabled": "false"},
+				Home: sparkDir, MainClass: "Squares", Executors: new(executors), Conf: map[string]v1alpha1.PipelineSetting{"spark.ui.enabled": "false"},
 			},
 			Resources: &v1alpha1.Resources{CPU: new(resource.MustParse("1")), Memory: new(resource.MustParse("1184Mi"))},
 			Retry: &v1alpha1.PipelineRetry{
@@ -55,7 +55,9 @@ func squares(t *testing.T, job, fault string, rules ...v1alpha1.PipelineRetryRul
 	t.Helper()
 	home, folder := sparkHome(t), t.TempDir()
 	compile(t, home, filepath.Join(folder, "squares.jar"))
-	return submit(t, job, home, folder, plan(rules...), shared+"/squares.jar", shared, strconv.Itoa(tasks), "500", fault)
+	a := prepare(t, workers, job, home, folder, plan(workers, rules...), shared+"/squares.jar", shared, strconv.Itoa(tasks), "500", fault)
+	a.submit()
+	return a
 }
 
 // began is how many tasks have begun, with those that began once more.
@@ -72,8 +74,8 @@ func (a *application) done() {
 	if want, got := strconv.Itoa(tasks*(tasks+1)*(2*tasks+1)/6), a.read("sum"); got != want {
 		a.fatalf("the sum of %d squares is %s, got %q", tasks, want, got)
 	}
-	for i := range workers {
-		if code := a.terminate(i+1, time.Minute); code != runner.ExitEnded {
+	for i := 1; i < len(a.pods); i++ {
+		if code := a.terminate(i, time.Minute); code != runner.ExitEnded {
 			a.t.Errorf("a worker that has to go should end with %d, got %d", runner.ExitEnded, code)
 		}
 	}
