@@ -21,8 +21,8 @@ type Receipt struct {
 	// goal is what it has to receive, since a time.
 	goal  gtid.Set
 	since time.Time
-	// late is how long the present goal has not been reached, or the one before was not.
-	late time.Duration
+	// late is for how long it has not reached the goal, and took how long it took to reach the one before.
+	late, took time.Duration
 }
 
 // Next is the receipt after a comparison at a time. Has is what the replica has executed or received, and leader what its leader has: nothing
@@ -33,16 +33,18 @@ func (r Receipt) Next(now time.Time, has, leader gtid.Set) Receipt {
 		if !has.Contains(r.goal) {
 			return r
 		}
+		r.took = r.late
 	}
-	r.goal, r.since = leader, now
+	r.goal, r.since, r.late = leader, now, 0
 	if leader.Empty() {
-		r.late = 0
+		r.took = 0
 	}
 	return r
 }
 
-// Late is for how long the replica lacks something, or lacked it before it received it.
-func (r Receipt) Late() time.Duration { return r.late }
+// Late is for how long the replica lacks something, or lacked it before it received it. One that has reached a goal late may be as late with the
+// next one.
+func (r Receipt) Late() time.Duration { return max(r.late, r.took) }
 
 // Lag in words, by the queue of transactions to execute, and by how long the replica lacks what its leader has. The way back is a good deal
 // later, so that a replica at the border does not change its word all the time.

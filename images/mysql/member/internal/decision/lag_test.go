@@ -65,6 +65,10 @@ func TestReceipt(t *testing.T) {
 			"One that receives less than its leader commits is late, though it makes progress.",
 			[]at{{"5", "50"}, {"15", "90"}, {"25", "130"}, {"35", "170"}}, []time.Duration{0, 10 * s, 20 * s, 30 * s},
 		},
+		"Slow": {
+			"One that has reached a goal late is no sooner in time because the next one is new.",
+			[]at{{"5", "50"}, {"15", "90"}, {"50", "130"}, {"60", "170"}, {"70", "210"}, {"80", "250"}}, []time.Duration{0, 10 * s, 20 * s, 20 * s, 20 * s, 30 * s},
+		},
 		"Recovers": {
 			"It is as late as it was, until it receives in time again.",
 			[]at{{"5", "50"}, {"15", "90"}, {"25", "130"}, {"170", "170"}, {"180", "180"}}, []time.Duration{0, 10 * s, 20 * s, 30 * s, 10 * s},
