@@ -56,9 +56,9 @@ func available(t *testing.T) int {
 	return 0
 }
 
-// TestManyAtOnce starts applications with one worker each, 20 unless CAPSTAN_SPARK_APPLICATIONS says another number. None waits for another.
+// TestManyAtOnce starts applications with one worker each, 10 unless CAPSTAN_SPARK_APPLICATIONS says another number. None waits for another.
 func TestManyAtOnce(t *testing.T) {
-	many := 20
+	many := 10
 	if raw := os.Getenv("CAPSTAN_SPARK_APPLICATIONS"); raw != "" {
 		n, err := strconv.Atoi(raw)
 		if err != nil || n < 1 {
