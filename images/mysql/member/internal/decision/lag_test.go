@@ -63,15 +63,18 @@ func TestReceipt(t *testing.T) {
 		"Received": {"What was committed meanwhile has time until the next one.", []at{{"5", "7"}, {"7", "9"}, {"9", "11"}}, []time.Duration{0, 10 * s, 10 * s}},
 		"Less": {
 			"One that receives less than its leader commits is late, though it makes progress.",
-			[]at{{"5", "50"}, {"15", "90"}, {"25", "130"}, {"35", "170"}}, []time.Duration{0, 10 * s, 20 * s, 30 * s},
+			[]at{{"5", "50"}, {"15", "90"}, {"25", "130"}, {"35", "170"}},
+			[]time.Duration{0, 10 * s, 20 * s, 30 * s},
 		},
 		"Slow": {
 			"One that has reached a goal late is no sooner in time because the next one is new.",
-			[]at{{"5", "50"}, {"15", "90"}, {"50", "130"}, {"60", "170"}, {"70", "210"}, {"80", "250"}}, []time.Duration{0, 10 * s, 20 * s, 20 * s, 20 * s, 30 * s},
+			[]at{{"5", "50"}, {"15", "90"}, {"50", "130"}, {"60", "170"}, {"70", "210"}, {"80", "250"}},
+			[]time.Duration{0, 10 * s, 20 * s, 20 * s, 20 * s, 30 * s},
 		},
 		"Recovers": {
 			"It is as late as it was, until it receives in time again.",
-			[]at{{"5", "50"}, {"15", "90"}, {"25", "130"}, {"170", "170"}, {"180", "180"}}, []time.Duration{0, 10 * s, 20 * s, 30 * s, 10 * s},
+			[]at{{"5", "50"}, {"15", "90"}, {"25", "130"}, {"170", "170"}, {"180", "180"}},
+			[]time.Duration{0, 10 * s, 20 * s, 30 * s, 10 * s},
 		},
 		"Silent": {"Without an answer of the leader nothing is known.", []at{{"5", "7"}, {"7", ""}, {"7", ""}}, []time.Duration{0, 0, 0}},
 		"SilentLater": {
