@@ -35,7 +35,7 @@ func (c *Comparer) once(ctx context.Context) time.Duration {
 	if at := s.Own(); err != nil || at.State != decision.Online || at.Role != decision.Secondary {
 		c.receipt = decision.Receipt{}
 	} else {
-		// What the leader has is compared with what this member has later, so that nothing is under way in between.
+		// What the leader has now is what this member has to have at the next comparison: what is under way has time until then.
 		c.receipt = c.receipt.Next(time.Now(), own, c.leaderHas(ctx, s.Look))
 	}
 	c.late.Store(int64(c.receipt.Late()))
