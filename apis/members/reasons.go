@@ -32,4 +32,6 @@ const (
 	ReasonStopped = "MemberFenced"
 	// ReasonStandbyLost: this standby cannot follow, because its leader has removed what it needs next.
 	ReasonStandbyLost = "StandbyLost"
+	// ReasonMembersApart: this standby does not hear from another member, and the leader hears from both.
+	ReasonMembersApart = "MembersApart"
 )

@@ -3,6 +3,8 @@
 package database
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -86,4 +88,26 @@ func seen(w *world, i int, state string, ready bool) {
 	w.t.Helper()
 	m, _ := compose.List(w.request.Observed[names.Topology].Map(), "status", "atProvider", "members")[i].(map[string]any)
 	m["state"], m["ready"] = state, ready
+}
+
+// TestMembersApart: a standby is ready, and does not hear from the other one.
+func TestMembersApart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason      string
+		members     int
+		status, why string
+	}{
+		"Three": {"Without the leader neither of both is in a majority.", 3, "False", "MembersApart"},
+		"Five":  {"One of both is in a majority with the others.", 5, "True", "StandbyInSync"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, strings.Replace(group, "replicas: 3", fmt.Sprintf("replicas: %d", tc.members), 1))
+			m, _ := compose.List(w.request.Observed[names.Topology].Map(), "status", "atProvider", "members")[2].(map[string]any)
+			m["reason"], m["message"] = "MembersApart", "it does not hear from another one"
+			status, reason, message := condition(w.plan(), string(v1alpha1.TypeHighlyAvailable))
+			if status != tc.status || reason != tc.why || !strings.Contains(message, "does not hear from another one") {
+				t.Errorf("%s: HighlyAvailable is %s %s: %s", tc.reason, status, reason, message)
+			}
+		})
+	}
 }

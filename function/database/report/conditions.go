@@ -174,24 +174,28 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// leastOfMajority members survive the loss of one, where a majority has to be left.
-const leastOfMajority = 3
+// Where a majority has to be left, leastOfMajority members survive the loss of one, and leastOfTwo of two.
+const leastOfMajority, leastOfTwo = 3, 5
 
 // standbys that can become the leader, while one may.
 func standbys(s *decision.Pass) xpv2.Condition {
-	candidates, missing, m, lost := candidates(s.Decision), missing(s.Cluster), blocked(s.Cluster), lostStandby(s.Cluster)
+	candidates, missing, m, lost := candidates(s.Decision), missing(s.Cluster), blocked(s.Cluster), member(s.Cluster, v1alpha1.ReasonStandbyLost)
+	apart, n := member(s.Cluster, v1alpha1.ReasonMembersApart), len(filtered(s.Seen.Members, running))
 	switch {
 	case lost != nil && len(candidates) == 0:
 		return no(v1alpha1.ReasonStandbyLost, about(*lost))
 	case lost != nil:
 		return no(v1alpha1.ReasonStandbyLost, about(*lost)+"; another standby can become the leader")
+	case apart != nil && n < leastOfTwo:
+		// Without the leader neither of both has a majority.
+		return no(v1alpha1.ReasonMembersApart, about(*apart))
 	case len(candidates) == 0 && m != nil:
 		return no(v1alpha1.ReasonNoStandby, about(*m))
 	case len(candidates) == 0:
 		return no(v1alpha1.ReasonNoStandby, "no standby could become the leader without losing commits: standbys are being created, copied or restarted")
 	case s.Traits.Majority && s.Spec.Replicas < leastOfMajority:
 		return no(v1alpha1.ReasonTooFewMembers, "two members survive the loss of none of them, because the other one is no majority and takes no writes: raise spec.replicas to 3")
-	case s.Traits.Majority && len(filtered(s.Seen.Members, running)) < leastOfMajority:
+	case s.Traits.Majority && n < leastOfMajority:
 		return no(v1alpha1.ReasonTooFewMembers, "without another member the rest are no majority and take no writes; members are missing: "+strings.Join(missing, ", "))
 	case len(missing) > 0:
 		message := "a standby can become the leader, but members are missing: " + strings.Join(missing, ", ")
@@ -199,22 +203,29 @@ func standbys(s *decision.Pass) xpv2.Condition {
 			message += "; " + about(*m)
 		}
 		return yes(v1alpha1.ReasonMembersMissing, message)
-	case s.Standby():
-		return yes(v1alpha1.ReasonStandbyInSync, "another member has what the leader replayed, and can replace it at once")
 	default:
-		message := "a standby can become the leader at once, with every acknowledged commit"
-		if n := s.Spec.Replicas; s.Traits.Majority && n%2 == 0 {
-			message += fmt.Sprintf("; %d members survive the loss of %d, as %d do: an odd number is the better choice", n, (n-1)/2, n-1)
-		}
-		return yes(v1alpha1.ReasonStandbyInSync, message)
+		return yes(v1alpha1.ReasonStandbyInSync, inSync(s, apart))
 	}
 }
 
-// lostStandby is a standby that cannot follow, because its leader has removed what it needs next; nil when there is none.
-func lostStandby(s *facts.Cluster) *observev1alpha1.TopologyMember {
-	i := slices.IndexFunc(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
-		return m.Reason == string(v1alpha1.ReasonStandbyLost)
-	})
+// inSync is what a standby in sync can do, and what is to know besides, such as about a member that is apart from another one.
+func inSync(s *decision.Pass, apart *observev1alpha1.TopologyMember) string {
+	if s.Standby() {
+		return "another member has what the leader replayed, and can replace it at once"
+	}
+	message := "a standby can become the leader at once, with every acknowledged commit"
+	if n := s.Spec.Replicas; s.Traits.Majority && n%2 == 0 {
+		message += fmt.Sprintf("; %d members survive the loss of %d, as %d do: an odd number is the better choice", n, (n-1)/2, n-1)
+	}
+	if apart != nil {
+		message += "; " + about(*apart)
+	}
+	return message
+}
+
+// member that reports a reason, whether it is ready or not; nil when there is none.
+func member(s *facts.Cluster, reason xpv2.ConditionReason) *observev1alpha1.TopologyMember {
+	i := slices.IndexFunc(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool { return m.Reason == string(reason) })
 	if i < 0 {
 		return nil
 	}

@@ -6,12 +6,15 @@ package main
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
 )
 
 // TestBehind: a standby is online in its group, and receives less than its leader commits. Clients must not be sent to one that gets older
-// and older.
+// and older, and it must not stay in the group for ever.
 func TestBehind(t *testing.T) {
 	c := newCluster(t, "a", "b", "c")
 	begin(t, c, "a", "b", "c")
@@ -21,17 +24,29 @@ func TestBehind(t *testing.T) {
 }
 
 // followersCut: two standbys do not hear from each other, and both hear from the leader. One of them may receive ever less of what the group
-// commits, and has executed all that it received: without a bound it was ready with rows of three minutes before.
+// commits, and has executed all that it received: without a bound it was ready with rows of three minutes before. Both say that they are apart,
+// the one that is of no use leaves the group until it hears from the other one, and the group goes on with two.
 func followersCut(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	one, two := c.followers()[0], c.followers()[1]
 	c.part(one, two)
 	// The program compares every 10 s, and allows a minute.
 	const bound = 2 * time.Minute
-	rows := map[int]time.Time{} // that were acknowledged by these times
-	for begun := time.Now(); time.Since(begun) < 2*bound; time.Sleep(5 * time.Second) {
+	// The later one by name leaves after two minutes, the other one after three.
+	const leaves = 5 * time.Minute
+	rows := map[int]time.Time{}         // that were acknowledged by these times
+	apart := map[string]time.Duration{} // when a member said so
+	leader := c.leader()
+	for begun := time.Now(); c.online(leader) == "3" || len(apart) < 2; time.Sleep(5 * time.Second) {
+		if time.Since(begun) > leaves {
+			t.Fatalf("after %s %s members are in the group, and %v reported that they are apart", leaves, c.online(leader), apart)
+		}
 		rows[w.count()] = time.Now()
 		for _, l := range []string{one, two} {
+			if _, r, _ := c.status(l); r.Reason == members.ReasonMembersApart && apart[l] == 0 {
+				apart[l] = time.Since(begun).Round(time.Second)
+				t.Logf("%s reports after %s: %s", l, apart[l], r.Message)
+			}
 			ready := c.probe(l, "/readyz") == nil
 			has, err := strconv.Atoi(c.inside(l, "SELECT COUNT(*) FROM shop.ledger"))
 			if err != nil {
@@ -49,7 +64,26 @@ func followersCut(t *testing.T, c *cluster, w *writer) {
 			}
 		}
 	}
+	gap, errs := w.reset()
+	t.Logf("one is out, writes waited %s; %v", gap, errs)
+	out := one
+	if c.online(one) == "2" {
+		out = two
+	}
+	c.eventually(out+" waits to hear from the other one", time.Minute, func() bool {
+		_, r, _ := c.status(out)
+		return r.Reason == members.ReasonMembersApart && strings.Contains(r.Message, "comes back when it does")
+	})
 	w.goesOn(30 * time.Second)
+	if got := c.online(leader); got != "2" {
+		t.Errorf("%s members are in the group, want 2", got)
+	}
 	c.unite(one, two)
 	c.whole(w)
+	for _, l := range []string{one, two} {
+		c.eventually(l+" reports nothing", time.Minute, func() bool {
+			_, r, _ := c.status(l)
+			return r.Reason == ""
+		})
+	}
 }

@@ -8,6 +8,16 @@ import (
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
+// behind are standbys that lag behind by more than some seconds. One applies old transactions: the series is zero while it has none. Or it receives
+// less than another one, while that applies new ones: such a standby may have nothing to apply. A member that was the leader applies nothing until
+// the next transaction.
+func behind(of string, seconds int) string {
+	const series = "mysql_perf_schema_%s_transaction_original_commit_timestamp_seconds{%s,channel_name=\"group_replication_applier\"}"
+	applying, last := fmt.Sprintf(series, "applying", of), fmt.Sprintf(series, "last_applied", of)
+	standbys := fmt.Sprintf("max by (member) (%s and on (member) mysql_global_variables_super_read_only{%s} == 1)", last, of)
+	return fmt.Sprintf("max by (member) (time() - (%[1]s > 0)) > %[4]d or (scalar(max(%[2]s)) - %[3]s > %[4]d and on () time() - max(%[2]s) < 60)", applying, last, standbys, seconds)
+}
+
 // Alerts on the series of mysqld_exporter.
 func (mySQL) Alerts(w engine.Watched) engine.Alerts {
 	of := w.Series
@@ -49,9 +59,7 @@ func (mySQL) Alerts(w engine.Watched) engine.Alerts {
 			},
 			{
 				Name: "DatabaseFollowerBehind", Severity: engine.SeverityTicket, For: "10m",
-				// It is zero while the member has nothing to apply.
-				Expr: fmt.Sprintf("max by (member) (time() - (mysql_perf_schema_applying_transaction_original_commit_timestamp_seconds{%s,channel_name=\"group_replication_applier\"} > 0)) > %d",
-					of, w.LagSeconds),
+				Expr:    behind(of, w.LagSeconds),
 				Summary: "A standby of Database %s in namespace %s is far behind the leader.",
 			},
 		}

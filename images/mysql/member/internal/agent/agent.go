@@ -134,8 +134,8 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		changed: []loop.Wakeup{label, note, status, manage, request, back},
 	}
 	meter := &Meter{reporter: reporter, log: log}
-	comparer := &Comparer{scope: c.Scope, seen: keeper.Seen}
-	keeper.full, keeper.late = meter.Full, comparer.Late
+	comparer := &Comparer{names: c.Names, seen: keeper.Seen}
+	keeper.full, keeper.compared = meter.Full, comparer.Last
 	copier := &Copier{names: c.Names, pods: own, store: store, seen: keeper.Seen, restart: supervisor.Restart, reporter: reporter, log: log}
 	supervisor.discard, keeper.away = copier.Discard, copier.Away
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
@@ -170,7 +170,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(status, statusWriter.once),
 		loop.Every(manage, (&Manager{server: server, seen: keeper.Seen, reporter: reporter, log: log}).once),
 		loop.Every(set, configurer.once),
-		loop.Every(request, (&Switcher{pod: c.Pod, store: store, server: server, seen: keeper.Seen, log: log}).once),
+		loop.Every(request, (&Switcher{pod: c.Pod, scope: c.Scope, store: store, server: server, seen: keeper.Seen, log: log}).once),
 		loop.Every(nil, watcher.once),
 		loop.Every(back, archive.Once),
 		loop.Every(nil, importing.NewKeeper(server, func() bool { return keeper.Seen().Role == members.RoleLeader }, reporter, log).Once),

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
-	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 )
@@ -16,44 +15,76 @@ import (
 // compareEvery is the time between two comparisons of a replica with its leader.
 const compareEvery = 10 * time.Second
 
+// A Comparison of a replica with its leader. It is zero for a member that is no replica.
+type Comparison struct {
+	// Late is for how long the replica has not received something that its leader has.
+	Late time.Duration
+	// Apart are the members that it does not hear from, and its leader does, by name. Report says so after a while, and Leaves that the
+	// replica leaves its group for it.
+	Apart  []string
+	Report decision.Entry
+	Leaves bool
+}
+
 // A Comparer asks the leader of a replica what it has. Its loop is its own, because a leader that does not answer must not delay the Keeper.
 type Comparer struct {
-	scope string
+	names layout.Names
 	seen  func() Seen
 
 	receipt decision.Receipt
-	late    atomic.Int64
+	apart   decision.Apart
+	last    atomic.Pointer[Comparison]
 }
 
-// Late is for how long this member has not received something that its leader has.
-func (c *Comparer) Late() time.Duration { return time.Duration(c.late.Load()) }
+// Last comparison.
+func (c *Comparer) Last() Comparison {
+	if last := c.last.Load(); last != nil {
+		return *last
+	}
+	return Comparison{}
+}
 
 // once compares, and returns the pause before the next time.
 func (c *Comparer) once(ctx context.Context) time.Duration {
 	s := c.seen()
 	own, err := has(s.Look)
 	if at := s.Own(); err != nil || at.State != decision.Online || at.Role != decision.Secondary {
-		c.receipt = decision.Receipt{}
-	} else {
-		// What the leader has now is what this member has to have at the next comparison: what is under way has time until then.
-		c.receipt = c.receipt.Next(time.Now(), own, c.leaderHas(ctx, s.Look))
+		c.receipt, c.apart = decision.Receipt{}, decision.Apart{}
+		c.last.Store(&Comparison{})
+		return compareEvery
 	}
-	c.late.Store(int64(c.receipt.Late()))
+	leader, now := c.leader(ctx, s.Look), time.Now()
+	// What the leader has now is what this member has to have at the next comparison: what is under way has time until then.
+	c.receipt = c.receipt.Next(now, own, leader.Has)
+	c.apart = c.apart.Next(now, namesOf(s.Silent()), leader)
+	late := c.receipt.Late()
+	c.last.Store(&Comparison{
+		Late: late, Apart: c.apart.Names, Report: c.apart.Report(now, c.names.Name), Leaves: c.apart.Leaves(now, c.names.Name, late, leader),
+	})
 	return compareEvery
 }
 
-// leaderHas is what the leader has that this member hears from, or nothing.
-func (c *Comparer) leaderHas(ctx context.Context, l decision.Look) gtid.Set {
+// leader that this member hears from, as it says of itself, or nothing.
+func (c *Comparer) leader(ctx context.Context, l decision.Look) decision.Member {
 	leader, hosts := l.Leader(), map[string]string{}
 	for _, p := range l.Group {
 		if p.Server == leader {
 			hosts[layout.MemberOf(p.Host)] = p.Host
 		}
 	}
-	for _, m := range peers.AskNow(ctx, c.scope, hosts) {
+	for _, m := range peers.AskNow(ctx, c.names.Scope, hosts) {
 		if m.Server == leader {
-			return m.Has
+			return m
 		}
 	}
-	return gtid.Set{}
+	return decision.Member{}
+}
+
+// namesOf members of a group.
+func namesOf(group []decision.Peer) []string {
+	names := make([]string, 0, len(group))
+	for _, p := range group {
+		names = append(names, layout.MemberOf(p.Host))
+	}
+	return names
 }

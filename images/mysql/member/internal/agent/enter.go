@@ -89,7 +89,7 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
 		Others: others, Initialized: initialized, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
 		GroupName: k.names.GroupName(config.Generation), Blind: at.blind,
-		Leader: rec.LastLeader(), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted,
+		Leader: rec.LastLeader(), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted, LeftFor: k.leftFor,
 	})
 	group := cmp.Or(rec.Begin.Group, e.GroupName, k.names.GroupName(config.Generation))
 	k.say(e)
@@ -219,7 +219,11 @@ func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, e 
 	k.weight = weight
 	k.log.Info("joining the group", "name", e.Group, "address", e.Address, "copy", e.Clone, "recorded", !at.blind)
 	k.group, e.Seeds = e.Group, k.seeds(ctx, at)
-	return k.server.Join(ctx, e)
+	if err := k.server.Join(ctx, e); err != nil {
+		return err
+	}
+	k.leftFor = nil
+	return nil
 }
 
 // seeds are the addresses at which others may let this member in. They are no names, for the reason that server.Settings has.

@@ -54,7 +54,7 @@ const (
 var reasons = []string{
 	members.ReasonWaitingForMembers, members.ReasonWaitingForFormerLeader, mysqlmember.ReasonNoMajority,
 	mysqlmember.ReasonRecoveryNeedsDecision, mysqlmember.ReasonExtraTransactions, mysqlmember.ReasonLeftGroup,
-	members.ReasonBackupsExist, members.ReasonWaitingForBucket,
+	members.ReasonMembersApart, members.ReasonBackupsExist, members.ReasonWaitingForBucket,
 }
 
 // Seen is what the Keeper saw at a moment.
@@ -91,8 +91,8 @@ type Keeper struct {
 	log      *slog.Logger
 	// full reports that the volume has no room for what a server writes next.
 	full func() bool
-	// late is for how long this member, as a replica, has not received something that its leader has.
-	late func() time.Duration
+	// compared is how this member, as a replica, was beside its leader.
+	compared func() Comparison
 	// away reports that the member has to leave its group, and to stay out of it.
 	away func() bool
 	// changed are called when something else is seen.
@@ -106,6 +106,8 @@ type Keeper struct {
 	// weight of the member in elections, as it was set last, or 0, and hosts are where other members were last, by name.
 	weight int
 	hosts  map[string]string
+	// leftFor are the members, by name, that this one left its group for, because it did not hear from them.
+	leftFor []string
 	// entering reports that it is about to begin or join a group. Others must not begin one meanwhile.
 	entering atomic.Bool
 	// looked and proved are when it last looked and had a proof, and alone since when the group has no majority; zero for never.
@@ -166,6 +168,9 @@ func (k *Keeper) Answer(ctx context.Context, proof bool) decision.Member {
 	if m.State == decision.Grouped {
 		for _, p := range l.Group {
 			m.Group = append(m.Group, layout.MemberOf(p.Host))
+			if p.State == decision.Online || p.State == decision.Recovering {
+				m.Hears = append(m.Hears, layout.MemberOf(p.Host))
+			}
 		}
 	}
 	return m
@@ -216,7 +221,7 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	// there is no other one, and takes writes until clients are sent away.
 	proven := (!stops || !l.Shut) && k.Unrecorded() == nil && k.prove(ctx, l)
 	before := k.Seen()
-	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, l.Own().Queue, k.late())}
+	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, l.Own().Queue, k.compared().Late)}
 	s.Standing = decision.Stand(l, proven, stops, s.Lag)
 	if err := k.admit(ctx, s, stops); err != nil {
 		k.note(err.Error())
@@ -261,22 +266,7 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	k.count(own.State)
 	lost := !l.Majority() || !l.Online()
 	if !lost && l.HasLeader() {
-		k.alone, k.only = time.Time{}, ""
-		if len(l.Group) == 1 && k.Unrecorded() == nil {
-			k.only = l.Server
-		}
-		k.weigh(ctx)
-		k.yield(ctx, l)
-		if !k.online.IsZero() {
-			k.say(decision.Entry{})
-			if time.Since(k.online) > onlineFor {
-				k.again = 0
-			}
-		}
-		if own.State == decision.Recovering || (own.Role == decision.Primary && !s.Ready) {
-			return soonAgain
-		}
-		return lookEvery
+		return k.follow(ctx, l, s)
 	}
 	if k.alone.IsZero() {
 		k.alone = time.Now()
@@ -298,6 +288,33 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	return lookEvery
 }
 
+// follow the leader that this member hears from, or be it.
+func (k *Keeper) follow(ctx context.Context, l decision.Look, s Seen) time.Duration {
+	k.alone, k.only = time.Time{}, ""
+	if len(l.Group) == 1 && k.Unrecorded() == nil {
+		k.only = l.Server
+	}
+	k.weigh(ctx, s.Lag)
+	k.yield(ctx, l)
+	compared := k.compared()
+	// What was compared before it left is no reason to leave again.
+	if compared.Leaves && len(l.Silent()) > 0 {
+		k.leftFor = compared.Apart
+		k.leave(ctx, "it receives too little of what the leader commits, and does not hear from "+strings.Join(k.leftFor, ", "))
+		return soonAgain
+	}
+	if !k.online.IsZero() {
+		k.say(compared.Report)
+		if time.Since(k.online) > onlineFor {
+			k.again = 0
+		}
+	}
+	if own := l.Own(); own.State == decision.Recovering || (own.Role == decision.Primary && !s.Ready) {
+		return soonAgain
+	}
+	return lookEvery
+}
+
 // Unrecorded is the seat of this member, if it is in a group and its seat is not recorded; else nil. It follows, and does not lead: all
 // members that may have to say something after an outage are in the record, and a leader has what no other member may have.
 func (k *Keeper) Unrecorded() *record.Seat {
@@ -307,10 +324,10 @@ func (k *Keeper) Unrecorded() *record.Seat {
 	return nil
 }
 
-// weigh as much as others in elections, unless this member must not lead, or could not.
-func (k *Keeper) weigh(ctx context.Context) {
+// weigh as much as others in elections, unless this member must not lead, or could not, or would have to receive and execute much first.
+func (k *Keeper) weigh(ctx context.Context, lag string) {
 	weight := mysql.WeightUsual
-	if k.Unrecorded() != nil || k.full() {
+	if k.Unrecorded() != nil || k.full() || lag == members.LagFarBehind {
 		weight = mysql.WeightLast
 	}
 	if weight == k.weight {

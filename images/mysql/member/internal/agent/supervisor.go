@@ -224,7 +224,7 @@ func (s *Supervisor) stop(ctx context.Context, child *process.Child) {
 	s.become(members.StateStopping, child)
 	hand, cancel := context.WithTimeout(ctx, handover.Limit)
 	defer cancel()
-	if text, err := handover.Leave(hand, s.server, stopping(hand, s.pods)); err != nil {
+	if text, err := handover.Leave(hand, s.server, s.names.Scope, stopping(hand, s.pods)); err != nil {
 		s.log.Warn("not handed over", "error", err)
 	} else {
 		s.log.Info("handed over", "result", text)

@@ -4,7 +4,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/handover"
-	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
@@ -25,6 +23,7 @@ const requestEvery = 10 * time.Second
 // A Switcher makes another member the leader on request.
 type Switcher struct {
 	pod    string
+	scope  string
 	store  *record.Client
 	server *mysql.Server
 	seen   func() Seen
@@ -64,19 +63,11 @@ func (s *Switcher) carryOut(ctx context.Context, l decision.Look, w record.Reque
 	if w.From != "" && w.From != s.pod {
 		return fmt.Errorf("%s is the leader, and not %s", s.pod, w.From)
 	}
-	if w.To == "" {
-		server, _ := handover.Candidate(l, nil)
-		if server == "" {
-			return errors.New("no other member is fit to be the leader")
-		}
-		return handover.Elect(ctx, s.server, server)
+	next, err := handover.Next(l, handover.Ask(ctx, l, s.scope), w.To)
+	if err != nil {
+		return err
 	}
-	for _, p := range l.Group {
-		if layout.Pod(layout.MemberOf(p.Host)) == w.To && p.State == decision.Online {
-			return handover.Elect(ctx, s.server, p.Server)
-		}
-	}
-	return fmt.Errorf("%s is not online", w.To)
+	return handover.Elect(ctx, s.server, next)
 }
 
 // A Watcher wakes loops when what members follow changes.

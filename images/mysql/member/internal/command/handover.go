@@ -43,7 +43,7 @@ func (c *Handover) handover(ctx context.Context) (string, error) {
 	}
 	defer server.Close()
 	stopping, known := c.stopping(ctx)
-	said, err := handover.Leave(ctx, server, stopping)
+	said, err := handover.Leave(ctx, server, c.Scope, stopping)
 	if known && !slices.Contains(stopping, c.Pod) {
 		// A person called it, and the member continues. If the kubelet restarts the container alone, its signal comes next.
 		return said, errors.Join(err, handover.Recall(ctx, server))

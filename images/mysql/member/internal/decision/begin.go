@@ -43,6 +43,8 @@ type Member struct {
 	// Group are the members of the group that it is in, by name, and GroupName is what the group is called.
 	Group     []string `json:"group,omitempty"`
 	GroupName string   `json:"groupName,omitempty"`
+	// Hears are the members of that group that it hears from, by name, with itself.
+	Hears []string `json:"hears,omitempty"`
 	// Follows is the id of the data of the leader that it hears from, if its group has a majority.
 	Follows string `json:"follows,omitempty"`
 	// Addresses reports that it lets members into its group that have an address there, and no name. A member of an earlier version does not.
@@ -87,6 +89,8 @@ type Known struct {
 	Leader string
 	// Epoch counts the groups that were begun.
 	Epoch int64
+	// LeftFor are the members, by name, that this one left its group for, because it did not hear from them.
+	LeftFor []string
 	// Accepted is what a person decided: the member to begin with and the Epoch at that time, as in orders-db-b@3. What was decided in
 	// another one has no effect.
 	Accepted string
@@ -190,7 +194,11 @@ func (k Known) accepted() string {
 // join a group that has these transactions. One with others of its own is kept out: they would be lost, or divide the group.
 func (k Known) join(group gtid.Set, called string) Entry {
 	extra := k.Own.Has.Minus(group)
-	if extra.Empty() {
+	switch divided := k.divided(); {
+	case extra.Empty() && len(divided) > 0:
+		return wait(members.ReasonMembersApart, fmt.Sprintf("this member left the group, because it received too little of what the leader commits, and does "+
+			"not hear from %s, which the leader hears from: it comes back when it does. Check the network between their nodes", strings.Join(divided, ", ")))
+	case extra.Empty():
 		return Entry{What: Join, GroupName: called}
 	}
 	return wait(mysqlmember.ReasonExtraTransactions, fmt.Sprintf("this member has transactions that the group does not have, and stays out of it: %s. "+

@@ -149,6 +149,16 @@ func (s Set) Minus(other Set) Set {
 // Contains reports whether it has every transaction of the other set.
 func (s Set) Contains(other Set) bool { return other.Minus(s).Empty() }
 
+// Count is how many transactions the set has.
+func (s Set) Count() (n int64) {
+	for _, intervals := range s.of {
+		for _, i := range intervals {
+			n += i.last - i.first + 1
+		}
+	}
+	return n
+}
+
 // String is how MySQL writes it.
 func (s Set) String() string {
 	var parts []string

@@ -53,20 +53,21 @@ func TestSets(t *testing.T) {
 	cases := map[string]struct {
 		reason, a, b, union, minus string
 		contains                   bool
+		count                      int64
 	}{
-		"Same":    {"A set contains itself.", one + ":1-5", one + ":1-5", one + ":1-5", "", true},
-		"More":    {"What is behind is contained.", one + ":1-9", one + ":1-5", one + ":1-9", one + ":6-9", true},
-		"Less":    {"A longer set is not contained, however many more transactions of another kind there are.", one + ":1-5," + two + ":1-100", one + ":1-6", one + ":1-6," + two + ":1-100", two + ":1-100", false},
-		"Hole":    {"A hole counts.", one + ":1-3:5-9", one + ":4", one + ":1-9", one + ":1-3:5-9", false},
-		"Inside":  {"What is cut out of the middle leaves two ends.", one + ":1-9", one + ":4-5", one + ":1-9", one + ":1-3:6-9", true},
-		"Tag":     {"The same number with a tag is another transaction.", one + ":1", one + ":t:1", one + ":1:t:1", one + ":1", false},
-		"Nothing": {"Nothing is contained in nothing.", "", "", "", "", true},
+		"Same":    {"A set contains itself.", one + ":1-5", one + ":1-5", one + ":1-5", "", true, 5},
+		"More":    {"What is behind is contained.", one + ":1-9", one + ":1-5", one + ":1-9", one + ":6-9", true, 9},
+		"Less":    {"A longer set is not contained, however many more transactions of another kind there are.", one + ":1-5," + two + ":1-100", one + ":1-6", one + ":1-6," + two + ":1-100", two + ":1-100", false, 105},
+		"Hole":    {"A hole counts.", one + ":1-3:5-9", one + ":4", one + ":1-9", one + ":1-3:5-9", false, 8},
+		"Inside":  {"What is cut out of the middle leaves two ends.", one + ":1-9", one + ":4-5", one + ":1-9", one + ":1-3:6-9", true, 9},
+		"Tag":     {"The same number with a tag is another transaction.", one + ":1", one + ":t:1", one + ":1:t:1", one + ":1", false, 1},
+		"Nothing": {"Nothing is contained in nothing.", "", "", "", "", true, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			a, b := parse(t, tc.a), parse(t, tc.b)
-			got := []any{a.Union(b).String(), a.Minus(b).String(), a.Contains(b)}
-			if diff := cmp.Diff([]any{tc.union, tc.minus, tc.contains}, got); diff != "" {
+			got := []any{a.Union(b).String(), a.Minus(b).String(), a.Contains(b), a.Count()}
+			if diff := cmp.Diff([]any{tc.union, tc.minus, tc.contains, tc.count}, got); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -16,13 +16,17 @@ import (
 	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 )
 
 const (
 	// electLimit is how long the group waits for transactions under way. Those that take longer are rolled back.
 	electLimit = 10 * time.Second
+	// askLimit is how long members may take to say what they have.
+	askLimit = time.Second
 	// shutLimit is how long it may take to send clients away.
 	shutLimit = 5 * time.Second
 	// Limit of a handover, which is part of the time that the pod has to stop.
@@ -31,33 +35,95 @@ const (
 	announcedFor = Limit + 15*time.Second
 )
 
-// short is the longest queue of a member that takes over at once.
+// short is how many transactions a member may have yet to receive and execute that takes over at once.
 const short = 1_000
 
-// Candidate is the member that is best fit to be the leader after this one: its id, or nothing when none is. It is online, has the same version,
-// because one that is older could not follow it, and executed almost all that it received. Pods that stop are never fit.
-func Candidate(l decision.Look, stopping []string) (server, member string) {
+// A Candidate to be the leader after this one.
+type Candidate struct {
+	// Server is the id of its data.
+	Server, Member string
+	// Lacks is how many transactions of the leader it did not receive, and Queue how many it received and did not execute.
+	Lacks, Queue int64
+	// silent reports that the program of the member did not say what it received.
+	silent bool
+}
+
+// Candidates are the members that can be the leader after this one, the best one first. They are online, have the same version, because one that
+// is older could not follow it, and received and executed almost all. Pods that stop are none. Others are what members said of themselves, by name,
+// after the look.
+func Candidates(l decision.Look, others map[string]decision.Member, stopping []string) []Candidate {
 	own := l.Own()
-	var fit []decision.Peer
+	var fit []Candidate
 	for _, p := range l.Group {
-		if p.Server == own.Server || p.State != decision.Online || p.Version != own.Version || p.Queue > short ||
+		if p.Server == own.Server || p.State != decision.Online || p.Version != own.Version ||
 			slices.Contains(stopping, layout.Pod(layout.MemberOf(p.Host))) {
 			continue
 		}
-		fit = append(fit, p)
+		if c := candidate(l, p, others); c.Lacks+c.Queue <= short {
+			fit = append(fit, c)
+		}
 	}
-	if len(fit) == 0 {
-		return "", ""
-	}
-	best := slices.MinFunc(fit, func(a, b decision.Peer) int {
-		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Host, b.Host))
+	slices.SortFunc(fit, func(a, b Candidate) int {
+		switch {
+		case a.silent == b.silent:
+			return cmp.Or(cmp.Compare(a.Lacks+a.Queue, b.Lacks+b.Queue), cmp.Compare(a.Member, b.Member))
+		case a.silent:
+			return 1
+		default:
+			return -1
+		}
 	})
-	return best.Server, layout.MemberOf(best.Host)
+	return fit
 }
 
-// Leave it to another member to be the leader, if this one is, and send its clients away. It returns what was done. A commit that is under way while the server
+// Next leader by the id of its data, as a person requests it: the member with this pod, or the best one without a name. Unlike a candidate the
+// named one may have a long queue, and its pod may stop.
+func Next(l decision.Look, others map[string]decision.Member, pod string) (server string, err error) {
+	if pod == "" {
+		fit := Candidates(l, others, nil)
+		if len(fit) == 0 {
+			return "", errors.New("no other member is fit to be the leader")
+		}
+		return fit[0].Server, nil
+	}
+	for _, p := range l.Group {
+		if layout.Pod(layout.MemberOf(p.Host)) != pod || p.State != decision.Online {
+			continue
+		}
+		if c := candidate(l, p, others); c.Lacks > short {
+			return "", fmt.Errorf("%s has not received %d transactions that the leader has: its condition HighlyAvailable says why", pod, c.Lacks)
+		}
+		return p.Server, nil
+	}
+	return "", fmt.Errorf("%s is not online", pod)
+}
+
+// candidate that a member is. One that does not hear from others of its group may lack a lot, and has an empty queue.
+func candidate(l decision.Look, p decision.Peer, others map[string]decision.Member) Candidate {
+	c := Candidate{Server: p.Server, Member: layout.MemberOf(p.Host), Queue: p.Queue, silent: true}
+	has, err := gtid.Parse(l.Executed)
+	if o := others[c.Member]; err == nil && o.Server == p.Server {
+		c.Lacks, c.silent = has.Minus(o.Has).Count(), false
+	}
+	return c
+}
+
+// Ask the other members of a group that this one hears from what they have, by name. Those that do not answer soon are not in the result.
+func Ask(ctx context.Context, l decision.Look, scope string) map[string]decision.Member {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	hosts := map[string]string{}
+	for _, p := range l.Group {
+		if p.Server != l.Server && p.State == decision.Online {
+			hosts[layout.MemberOf(p.Host)] = p.Host
+		}
+	}
+	return peers.AskNow(ctx, scope, hosts)
+}
+
+// Leave it to another member of the scope to be the leader, if this one is, and send its clients away. It returns what was done. A commit that is under way while the server
 // leaves the group would hold its stop up for a minute, so that none is when this returns.
-func Leave(ctx context.Context, s *mysql.Server, stopping []string) (string, error) {
+func Leave(ctx context.Context, s *mysql.Server, scope string, stopping []string) (string, error) {
 	l, err := look(ctx, s)
 	if err != nil {
 		return "", err
@@ -66,10 +132,10 @@ func Leave(ctx context.Context, s *mysql.Server, stopping []string) (string, err
 		return "nothing to hand over", nil
 	}
 	said := "no other member is fit to be the leader"
-	if server, member := Candidate(l, stopping); server != "" {
+	if fit := Candidates(l, Ask(ctx, l, scope), stopping); len(fit) > 0 {
 		begun := time.Now()
-		if err = Elect(ctx, s, server); err == nil {
-			said = fmt.Sprintf("member %s is the leader after %s", member, time.Since(begun).Round(time.Millisecond))
+		if err = Elect(ctx, s, fit[0].Server); err == nil {
+			said = fmt.Sprintf("member %s is the leader after %s", fit[0].Member, time.Since(begun).Round(time.Millisecond))
 		}
 	}
 	shut, cancel := context.WithTimeout(ctx, shutLimit)
