@@ -72,7 +72,8 @@ type View struct {
 // Leading member.
 func (v View) Leading() bool { return v.Role == observev1alpha1.RoleLeader }
 
-// Healthy member: a running leader, or a standby with every commit.
+// Healthy member: a running leader, or a standby with every commit. Standbys that are apart from each other are no majority without the leader,
+// whose restart would stop all writes.
 func (v View) Healthy() bool {
 	if !v.Exists || !v.Settled || !v.Ready {
 		return false
@@ -80,8 +81,10 @@ func (v View) Healthy() bool {
 	if v.Leading() {
 		return v.State == observev1alpha1.MemberRunning
 	}
-	return v.State == observev1alpha1.MemberStreaming && v.Lag == observev1alpha1.LagInSync
+	return v.State == observev1alpha1.MemberStreaming && v.Lag == observev1alpha1.LagInSync && !v.apart()
 }
+
+func (v View) apart() bool { return v.Reason == string(v1alpha1.ReasonMembersApart) }
 
 // Blocked member: it does not serve, and that does not pass by itself.
 func (v View) Blocked() bool { return !v.Ready && v.Reason != "" }
@@ -303,7 +306,11 @@ func (s Situation) WaitingFor(v View) Order {
 			Message: fmt.Sprintf("the change is stopped, because member %s is blocked: %s", v.Name, v.Message),
 		}
 	}
-	return Order{Reason: v1alpha1.ReasonAwaitingStandby, Message: fmt.Sprintf("waiting for member %s to be ready and to have every commit", v.Name)}
+	message := fmt.Sprintf("waiting for member %s to be ready and to have every commit", v.Name)
+	if v.apart() {
+		message = "waiting for members to hear from each other: " + v.Message
+	}
+	return Order{Reason: v1alpha1.ReasonAwaitingStandby, Message: message}
 }
 
 // Queue of the members that are still to be touched, in that order.

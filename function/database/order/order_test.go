@@ -47,6 +47,11 @@ func (v View) stuck(reason string) View {
 	return v
 }
 
+func (v View) parted() View {
+	v.Reason, v.Message = string(v1alpha1.ReasonMembersApart), "it says why"
+	return v
+}
+
 func (v View) unsettled() View { v.Settled = false; return v }
 
 func (v View) pending() View { v.PendingRestart = []string{"max_connections"}; return v }
@@ -88,6 +93,16 @@ func TestDecide(t *testing.T) {
 		"Lagging": {
 			reason: "Nor before it has every commit.",
 			sit:    situated(leader("a").outdated(), follower("b").behind(), follower("c").outdated()),
+			want:   Order{Reason: awaits},
+		},
+		"Apart": {
+			reason: "Nor while standbys do not hear from each other: without the leader they would be no majority.",
+			sit:    situated(leader("a").outdated(), follower("b").parted(), follower("c").parted()),
+			want:   Order{Reason: awaits},
+		},
+		"ApartOutdated": {
+			reason: "Nor is a standby changed then.",
+			sit:    situated(leader("a"), follower("b"), follower("c").parted().outdated()),
 			want:   Order{Reason: awaits},
 		},
 		"LeaderLast": {
