@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/continuity"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
@@ -40,9 +41,9 @@ var errFull = errors.New("more waits for the archive than may")
 type archiver struct {
 	server Server
 	reader reader
-	// nearlyFull reports whether the volume has little room left, and brimful whether it has next to none.
-	nearlyFull, brimful func() bool
-	log                 *slog.Logger
+	// disk is how full the volume is, as volume.Class says it.
+	disk func() string
+	log  *slog.Logger
 
 	// archived has the transactions that the archive of the stanza had at read, and those that were brought there since.
 	stanza   string
@@ -196,7 +197,7 @@ func waiting(archived gtid.Set, h held) int64 {
 // full reports whether more waits for the archive than may. Unless the spec has a bound of its own, logs wait as long as the volume has room
 // for them. So they do as long as it is not known what the archive has, because what seems to wait may be there.
 func (a *archiver) full(s mysqlmember.Backup, knows bool, waits int64) bool {
-	return waits > s.Queue && (!s.UntilLow && knows || a.nearlyFull())
+	return waits > s.Queue && (!s.UntilLow && knows || a.disk() != volume.DiskOk)
 }
 
 // tidy removes logs that the archive has and no other member needs any more. On a volume with next to no room, logs that the archive has go
@@ -210,7 +211,7 @@ func (a *archiver) tidy(ctx context.Context, h held, s mysqlmember.Backup) (drop
 	if err := a.purge(ctx, h, keep); err != nil {
 		return false, err
 	}
-	for keep < len(h.closed) && a.archived.Contains(h.closed[keep].Set) && a.brimful() {
+	for keep < len(h.closed) && a.archived.Contains(h.closed[keep].Set) && a.disk() == volume.DiskFull {
 		keep++
 		if err := a.purge(ctx, h, keep); err != nil {
 			return false, err
@@ -247,7 +248,7 @@ func (a *archiver) needs(h held, s mysqlmember.Backup) bool {
 		return false
 	}
 	for _, f := range h.closed {
-		if !a.archived.Contains(f.Set) && (h.Expire > 0 && time.Since(f.written) > h.Expire || waiting(a.archived, h) > s.Queue || a.brimful()) {
+		if !a.archived.Contains(f.Set) && (h.Expire > 0 && time.Since(f.written) > h.Expire || waiting(a.archived, h) > s.Queue || a.disk() == volume.DiskFull) {
 			return true
 		}
 	}

@@ -84,8 +84,8 @@ type Keeper struct {
 	// Open the repository at a Place.
 	Place func(mysqlmember.Backup) repository.Place
 	Open  func(context.Context, repository.Place) (Repository, error)
-	// NearlyFull reports whether the volume has little room left, and Brimful whether it has next to none.
-	NearlyFull, Brimful func() bool
+	// Disk is how full the volume is, as volume.Class says it.
+	Disk func() string
 	// Data is the folder of the server, and Note the file that says how archiving is.
 	Data, Note string
 
@@ -111,7 +111,7 @@ type Keeper struct {
 func New(server *mysql.Server, names layout.Names, runs, leads func() bool, reporter *report.Reporter, log *slog.Logger) *Keeper {
 	return &Keeper{
 		Server: server, Reporter: reporter, Log: log, Config: layout.ReadConfig, Group: names.GroupName, Runs: runs, Leads: leads,
-		NearlyFull: func() bool { return nearlyFull(mysqlmember.FolderVolume) }, Brimful: func() bool { return brimful(mysqlmember.FolderVolume) },
+		Disk: func() string { return fullness(mysqlmember.FolderVolume) },
 		Data: mysqlmember.FolderData, Note: layout.Archive, Place: layout.Repository,
 		Open: func(ctx context.Context, p repository.Place) (Repository, error) { return repository.Open(ctx, p) },
 	}
@@ -136,7 +136,7 @@ func (k *Keeper) once(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return failedEvery, err
 	}
-	k.archiver.server, k.archiver.log, k.archiver.nearlyFull, k.archiver.brimful = k.Server, k.Log, k.NearlyFull, k.Brimful
+	k.archiver.server, k.archiver.log, k.archiver.disk = k.Server, k.Log, k.Disk
 	k.archiver.reader.folder, k.archiver.reader.log = k.Data, k.Log
 	if config.Backup == nil || !config.Backup.Enabled {
 		return followEvery, k.off(ctx, config)
@@ -185,7 +185,7 @@ func (k *Keeper) off(ctx context.Context, config mysqlmember.Config) error {
 	k.forget()
 	k.archiver.forget()
 	k.Reporter.Change(func(r *members.Report) { r.Backup, r.RestorePoints = members.BackupReport{}, nil })
-	full := k.Brimful()
+	full := k.Disk() == volume.DiskFull
 	if config.Backup == nil && !full || !k.Runs() {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (k *Keeper) off(ctx context.Context, config mysqlmember.Config) error {
 	for i := 1; err == nil && full && i < len(logs.Files); i++ {
 		err = k.Server.PurgeBefore(ctx, logs.Files[i].Name)
 		k.Log.Warn("removed a binary log, because the volume has no room", "file", logs.Files[i-1].Name, "error", err)
-		full = k.Brimful()
+		full = k.Disk() == volume.DiskFull
 	}
 	return err
 }
@@ -358,16 +358,13 @@ func content(folder string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// nearlyFull reports whether a volume has little room left. When that is unknown nothing is dropped for it.
-func nearlyFull(folder string) bool {
+// fullness of a volume, as volume.Class says it. When that is unknown nothing is dropped for it.
+func fullness(folder string) string {
 	u, err := volume.Measure(folder)
-	return err == nil && volume.Class("", u.Percent) != volume.DiskOk
-}
-
-// brimful reports whether a volume has next to no room. When that is unknown nothing is dropped for it.
-func brimful(folder string) bool {
-	u, err := volume.Measure(folder)
-	return err == nil && volume.Class("", u.Percent) == volume.DiskFull
+	if err != nil {
+		return volume.DiskOk
+	}
+	return volume.Class("", u.Percent)
 }
 
 // write how backups are to the report. Every member reports what it dropped as a leader; the leader reports everything else.

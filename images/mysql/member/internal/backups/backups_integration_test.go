@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/report"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
@@ -65,7 +66,7 @@ func newReal(t *testing.T) *realLeader {
 	r.keeper = &Keeper{
 		Server: server, Reporter: report.New(nil, log), Log: log, Data: at[1], Note: filepath.Join(r.dir, "archive.json"),
 		Config: func() (mysqlmember.Config, error) { return r.config, nil }, Group: func(int) string { return group },
-		Runs: func() bool { return true }, Leads: func() bool { return true }, NearlyFull: func() bool { return false },
+		Runs: func() bool { return true }, Leads: func() bool { return true }, Disk: func() string { return volume.DiskOk },
 		Place: func(mysqlmember.Backup) repository.Place { return r.place() },
 		Open:  func(ctx context.Context, p repository.Place) (Repository, error) { return repository.Open(ctx, p) },
 	}

@@ -192,21 +192,22 @@ func TestOtherHistory(t *testing.T) {
 // TestDropped: when more waits than may the oldest logs go, and it is told.
 func TestDropped(t *testing.T) {
 	cases := map[string]struct {
-		reason         string
-		untilLow, full bool
-		slow           bool
-		dropped        bool
+		reason   string
+		untilLow bool
+		disk     string
+		slow     bool
+		dropped  bool
 	}{
-		"Bound":    {"A bound of the spec counts.", false, false, false, true},
-		"Room":     {"Without one, logs wait as long as there is room.", true, false, false, false},
-		"Low":      {"A volume without room would stop the writes.", true, true, false, true},
-		"OnTheWay": {"What waits is looked at while a log is on its way, too.", false, false, true, true},
+		"Bound":    {"A bound of the spec counts.", false, volume.DiskOk, false, true},
+		"Room":     {"Without one, logs wait as long as there is room.", true, volume.DiskOk, false, false},
+		"Low":      {"A volume without room would stop the writes.", true, volume.DiskLow, false, true},
+		"OnTheWay": {"What waits is looked at while a log is on its way, too.", false, volume.DiskOk, true, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(m *member, b *bucket) {
 				t := m.t
-				m.config.Backup.Queue, m.config.Backup.UntilLow, m.full = 5000, tc.untilLow, tc.full
+				m.config.Backup.Queue, m.config.Backup.UntilLow, m.fullness = 5000, tc.untilLow, tc.disk
 				if b.slow = tc.slow; !tc.slow {
 					b.away = errors.New("away")
 				}
@@ -239,14 +240,16 @@ func TestDropped(t *testing.T) {
 // drops then is a gap only if the archive turns out to lack it.
 func TestUnknown(t *testing.T) {
 	cases := map[string]struct {
-		reason               string
-		leads, full, lacking bool
-		files, dropped       bool
+		reason         string
+		leads          bool
+		disk           string
+		lacking        bool
+		files, dropped bool
 	}{
-		"Leader":  {"The logs of a new leader may be in the archive.", true, false, false, true, false},
-		"Low":     {"A volume without room would stop the writes.", true, true, false, false, false},
-		"Lacking": {"What the archive lacks is missing then.", true, true, true, false, true},
-		"Standby": {"A standby would drop what the leader may be about to lose.", false, false, true, true, false},
+		"Leader":  {"The logs of a new leader may be in the archive.", true, volume.DiskOk, false, true, false},
+		"Low":     {"A volume without room would stop the writes.", true, volume.DiskLow, false, false, false},
+		"Lacking": {"What the archive lacks is missing then.", true, volume.DiskLow, true, false, true},
+		"Standby": {"A standby would drop what the leader may be about to lose.", false, volume.DiskOk, true, true, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -259,7 +262,7 @@ func TestUnknown(t *testing.T) {
 				next := newMember(t, newDisk(t, "b", numbers(t, group, 1, 3)), b)
 				next.commit(40)
 				_ = next.Rotate(t.Context())
-				next.leads, next.full, next.config.Backup.Queue = tc.leads, tc.full, 1000
+				next.leads, next.fullness, next.config.Backup.Queue = tc.leads, tc.disk, 1000
 				b.away = errors.New("away")
 				next.runs(time.Hour)
 				if got := strings.HasPrefix(next.names(), "1 "); got != tc.files || next.backup().Dropped != "" {
@@ -462,14 +465,13 @@ func TestIndexLost(t *testing.T) {
 	})
 }
 
-// TestNearlyFull: a volume that cannot be measured makes nobody drop logs.
-func TestNearlyFull(t *testing.T) {
-	if nearlyFull(filepath.Join(t.TempDir(), "none")) {
-		t.Error("a volume that cannot be measured is nearly full")
+// TestFullness: a volume that cannot be measured makes nobody drop logs.
+func TestFullness(t *testing.T) {
+	if got := fullness(filepath.Join(t.TempDir(), "none")); got != volume.DiskOk {
+		t.Errorf("a volume that cannot be measured is %s", got)
 	}
 }
 
-// TestNote: a gap that was told of is not forgotten with the file that tells of it.
 // TestRoom: the leader reports how full the volume of backups is, also while nothing fits there any more, and a bucket has no such report.
 func TestRoom(t *testing.T) {
 	each(t, func(m *member, b *bucket) {
@@ -495,6 +497,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
+// TestNote: a gap that was told of is not forgotten with the file that tells of it.
 func TestNote(t *testing.T) {
 	each(t, func(m *member, _ *bucket) {
 		t := m.t

@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/report"
 	"github.com/capstan-dev/capstan/images/member/vault"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/repository"
@@ -287,23 +288,23 @@ func (b *bucket) asked() map[string]int {
 type member struct {
 	*disk
 
-	keeper        *Keeper
-	config        mysqlmember.Config
-	leads         bool
-	full, brimful bool
-	place         repository.Place
+	keeper   *Keeper
+	config   mysqlmember.Config
+	leads    bool
+	fullness string
+	place    repository.Place
 }
 
 func newMember(t *testing.T, d *disk, b *bucket) *member {
 	t.Helper()
-	m := &member{disk: d, leads: true, config: mysqlmember.Config{Generation: 1, Backup: &mysqlmember.Backup{
+	m := &member{disk: d, leads: true, fullness: volume.DiskOk, config: mysqlmember.Config{Generation: 1, Backup: &mysqlmember.Backup{
 		Enabled: true, Stanza: "orders-1", Path: "/shop/orders", Queue: 1 << 20,
 	}}}
 	log := slog.New(slog.DiscardHandler)
 	m.keeper = &Keeper{
 		Server: d, Reporter: report.New(nil, log), Log: log, Data: d.dir, Note: filepath.Join(t.TempDir(), "archive.json"),
 		Config: func() (mysqlmember.Config, error) { return m.config, nil }, Group: func(int) string { return group },
-		Runs: func() bool { return true }, Leads: func() bool { return m.leads }, NearlyFull: func() bool { return m.full || m.brimful }, Brimful: func() bool { return m.brimful },
+		Runs: func() bool { return true }, Leads: func() bool { return m.leads }, Disk: func() string { return m.fullness },
 		Place: func(mysqlmember.Backup) repository.Place { return m.place },
 		Open:  func(context.Context, repository.Place) (Repository, error) { return b, b.opening },
 	}
