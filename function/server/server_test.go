@@ -3,14 +3,12 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +25,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/capstan-dev/capstan/function/edge"
+	"github.com/capstan-dev/capstan/test/output"
 )
 
 const loopback = "127.0.0.1:0"
@@ -40,29 +39,11 @@ func echo(req *edge.Request) *edge.Answer {
 	return &edge.Answer{Rest: &fnv1.RunFunctionResponse{Meta: &fnv1.ResponseMeta{Tag: req.Meta.GetTag()}}}
 }
 
-// A log that can be read while it is written.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // A running server.
 type running struct {
 	*Server
 
-	log *log
+	log *output.Buffer
 	// end it as SIGTERM does, and wait for what Run returns.
 	end  context.CancelFunc
 	done chan error
@@ -70,7 +51,7 @@ type running struct {
 
 func start(t *testing.T, run functionFunc, mods ...func(*Options)) *running {
 	t.Helper()
-	r := &running{log: &log{}, done: make(chan error, 1)}
+	r := &running{log: &output.Buffer{}, done: make(chan error, 1)}
 	o := Options{
 		Log:            slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Kinds:          []string{"Algorithm"},

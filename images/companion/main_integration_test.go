@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,13 +15,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/test/output"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -55,26 +54,8 @@ type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	words  string
-	stderr log
+	stderr output.Buffer
 	memory chan int64
-}
-
-// log is what a process writes, which others look at meanwhile.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // watch how much memory a process has at most. What the kernel tells of one that has ended is at least what its parent had.

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/capstan-dev/capstan/test/output"
 )
 
 // TestWarmUpSmall measures what the sidecar costs each replica.
@@ -24,7 +26,7 @@ func TestWarmUpSmall(t *testing.T) {
 	defer srv.Close()
 	cmd := exec.CommandContext(t.Context(), program, "warm-up", "--url="+srv.URL+"/predict", "--requests=200", "--listen="+freeAddress(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var stderr log
+	var stderr output.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

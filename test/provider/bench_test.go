@@ -38,6 +38,7 @@ import (
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/test/output"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -258,30 +259,8 @@ func (b *bench) outside() *servers {
 // A process is a running provider.
 type process struct {
 	cmd  *exec.Cmd
-	log  *log
+	log  *output.Buffer
 	done chan struct{}
-}
-
-// log is the output of a provider.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write more.
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.b.Write(p)
-}
-
-// String is all of it.
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.b.String()
 }
 
 // start the provider, without leader election: a killed process does not release the lease, and the next one would wait
@@ -294,7 +273,7 @@ func (b *bench) start(args ...string) *process {
 		b.t.Fatal(err)
 	}
 
-	p := &process{log: &log{}, done: make(chan struct{})}
+	p := &process{log: &output.Buffer{}, done: make(chan struct{})}
 	p.cmd = exec.Command(path, append([]string{
 		"--no-leader-election", "--metrics-address=0", "--health-address=0", "--events-address=", "--max-reconcile-rate=100",
 	}, args...)...)

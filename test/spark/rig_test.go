@@ -20,7 +20,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +29,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/runner"
 	"github.com/capstan-dev/capstan/function/pipeline/pods"
 	"github.com/capstan-dev/capstan/test/container"
+	"github.com/capstan-dev/capstan/test/output"
 )
 
 // asPod makes this program the first process of a pod, which it names as JSON.
@@ -84,7 +84,7 @@ type pod struct {
 	Args    []string `json:"args"`
 
 	cmd  *exec.Cmd
-	log  *buffer
+	log  *output.Buffer
 	done chan struct{}
 	code int
 }
@@ -143,25 +143,6 @@ func (p *pod) assemble() error {
 		os.WriteFile(filepath.Join(root, "etc/hosts"), []byte(p.Hosts), 0o600),
 		os.WriteFile(filepath.Join(root, runner.ScratchDir, "plan.json"), p.Plan, 0o600),
 		unix.Chroot(root), os.Chdir("/"))
-}
-
-// buffer that one process writes and tests read.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // An application is a Job of Spark whose pods are on a network of their own.
@@ -238,7 +219,7 @@ func (a *application) start(i int) {
 	}
 	p := &pod{
 		Index: i, Host: fmt.Sprintf("%s-%d", a.job, i), Network: "/run/netns/" + network(a.job, i), Hosts: a.hosts,
-		Scratch: a.t.TempDir(), Shared: a.shared, Home: a.home, Program: companion, Plan: raw, log: &buffer{}, done: make(chan struct{}),
+		Scratch: a.t.TempDir(), Shared: a.shared, Home: a.home, Program: companion, Plan: raw, log: &output.Buffer{}, done: make(chan struct{}),
 		Args: append([]string{"run", "--plan=" + runner.ScratchDir + "/plan.json", "--"}, a.args...),
 	}
 	spec, err := json.Marshal(p)

@@ -4,7 +4,6 @@ package crew_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +24,7 @@ import (
 	contract "github.com/capstan-dev/capstan/apis/crew"
 	"github.com/capstan-dev/capstan/images/companion/internal/crew"
 	"github.com/capstan-dev/capstan/images/companion/internal/process"
+	"github.com/capstan-dev/capstan/test/output"
 )
 
 // role is the variable by which this binary plays something other than the test.
@@ -84,26 +84,9 @@ type rig struct {
 
 type pod struct {
 	cmd  *exec.Cmd
-	out  *safeBuffer
-	log  *safeBuffer
+	out  *output.Buffer
+	log  *output.Buffer
 	done chan struct{}
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 var rigs atomic.Int32
@@ -162,7 +145,7 @@ func (r *rig) begin(indexes ...int) {
 	for _, index := range indexes {
 		scratch := fmt.Sprintf("scratch-%d", index)
 		r.mkdir(scratch)
-		p := &pod{out: &safeBuffer{}, log: &safeBuffer{}, done: make(chan struct{})}
+		p := &pod{out: &output.Buffer{}, log: &output.Buffer{}, done: make(chan struct{})}
 		p.cmd = exec.Command(os.Args[0], r.command...)
 		p.cmd.Env = append(os.Environ(), role+"=companion", "RIG_DIR="+r.dir, "RIG_NET="+r.net, "RIG_INDEX="+strconv.Itoa(index),
 			"RIG_SCRATCH="+filepath.Join(r.dir, scratch), "RIG_PATIENCE="+r.waitLimit.String())

@@ -3,7 +3,6 @@
 package flink_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -24,6 +22,7 @@ import (
 	contract "github.com/capstan-dev/capstan/apis/flink"
 	"github.com/capstan-dev/capstan/images/companion/internal/flink"
 	"github.com/capstan-dev/capstan/images/demo-flink/double"
+	"github.com/capstan-dev/capstan/test/output"
 )
 
 // role is the variable by which this binary plays something other than the test.
@@ -102,40 +101,23 @@ type rig struct {
 	pods      int
 	all       []*pod
 	// account is what all pods wrote.
-	account *safeBuffer
+	account *output.Buffer
 }
 
 type pod struct {
 	name string
 	cmd  *exec.Cmd
-	log  *safeBuffer
+	log  *output.Buffer
 	done chan struct{}
 	// expected to end.
 	expected atomic.Bool
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 var rigs atomic.Int32
 
 func newRig(t *testing.T, plan contract.Plan) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), account: &safeBuffer{}}
+	r := &rig{t: t, dir: t.TempDir(), account: &output.Buffer{}}
 	r.net = fmt.Sprintf("127.%d.%d.", 64+os.Getpid()%150, 1+rigs.Add(1))
 	plan.Pipeline, plan.Revision, plan.JobID = "orders", max(plan.Revision, 1), "000000000000000000000000000000aa"
 	plan.JobManager, plan.StateDir = r.net+"1", filepath.Join(r.dir, "state")
@@ -151,7 +133,7 @@ func (r *rig) start(run string) *pod {
 		r.pods++
 		host, limit = r.net+strconv.Itoa(1+r.pods), r.task
 	}
-	p := &pod{name: fmt.Sprintf("%s at %s", run, host), log: &safeBuffer{}, done: make(chan struct{})}
+	p := &pod{name: fmt.Sprintf("%s at %s", run, host), log: &output.Buffer{}, done: make(chan struct{})}
 	scratch, file := r.t.TempDir(), filepath.Join(r.t.TempDir(), contract.PlanFile)
 	raw, err := json.Marshal(r.plan)
 	if err != nil {
@@ -186,7 +168,7 @@ func (r *rig) start(run string) *pod {
 	return p
 }
 
-type both [2]*safeBuffer
+type both [2]*output.Buffer
 
 func (b both) Write(p []byte) (int, error) {
 	_, _ = b[0].Write(p)

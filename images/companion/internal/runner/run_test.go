@@ -3,7 +3,6 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/runner"
 	"github.com/capstan-dev/capstan/images/companion/internal/process"
+	"github.com/capstan-dev/capstan/test/output"
 )
 
 // keeper of this process, which has one only.
@@ -26,26 +26,8 @@ var keeper = sync.OnceValues(process.NewKeeper)
 // quick retries, without a time between.
 var quick = runner.Retry{Attempts: 3, Backoff: runner.Backoff{Factor: 1, ToSeconds: 1}}
 
-// buffer for the output of several processes.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // config of a companion whose program is a script.
-func config(t *testing.T, script string, retry runner.Retry) (Config, *buffer) {
+func config(t *testing.T, script string, retry runner.Retry) (Config, *output.Buffer) {
 	t.Helper()
 	group := t.TempDir()
 	if err := os.WriteFile(filepath.Join(group, "memory.events"), []byte("oom_kill 0\n"), 0o600); err != nil {
@@ -55,7 +37,7 @@ func config(t *testing.T, script string, retry runner.Retry) (Config, *buffer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &buffer{}
+	out := &output.Buffer{}
 	return Config{
 		Plan: runner.Plan{Pipeline: "daily", GraceSeconds: 1, Retry: retry, Roles: []runner.Role{{Name: "Program", Main: runner.Process{Name: "program", Args: true}}}},
 		Job:  "daily-run-1", Host: "daily-run-1-0", Args: []string{"sh", "-c", script}, Address: free(t),
