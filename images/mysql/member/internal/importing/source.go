@@ -79,7 +79,7 @@ func openSource(i members.Import, folder string) (source, error) {
 }
 
 // errMariaDB is why one is not imported.
-var errMariaDB = errors.New("the source is MariaDB, whose transaction ids and log MySQL cannot follow: make another Database with a dump, as a consumer")
+var errMariaDB = errors.New("the source is MariaDB, whose transaction ids and log MySQL cannot follow: make another Database without spec.from, and load a dump as a consumer, as docs/database-import.md describes")
 
 // visit the source, for a limited time.
 func (s source) visit(ctx context.Context, limit time.Duration, do func(context.Context, *sql.Conn) error) error {
