@@ -83,6 +83,11 @@ const (
 	AccountExporter = "exporter"
 )
 
+// Accounts of the platform.
+func Accounts() []string {
+	return []string{AccountMember, AccountReplication, AccountBackup, AccountAccess, AccountImport, AccountExporter}
+}
+
 // Users of the image: the server and the program run as UserServer, which owns AccountMember, the exporter as UserExporter.
 const (
 	UserServer   = "mysql"

@@ -84,6 +84,7 @@ func TestThreeMembers(t *testing.T) {
 	}{
 		{"Told", told},
 		{"Parameters", parameters},
+		{"Blocked", blocked},
 		{"CertificateRenewed", certificateRenewed},
 		{"APIServerDown", apiServerDown},
 		{"Handover", handOver},

@@ -164,6 +164,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(reporter.Changed, reporter.Once),
 		loop.Every(look, keeper.once),
 		loop.Every(nil, comparer.once),
+		loop.Every(nil, (&Unblocker{server: server, seen: keeper.Seen, log: log}).once),
 		loop.Every(label, labeler.once),
 		loop.Every(nil, labeler.watch),
 		loop.Every(note, recorder.once),
