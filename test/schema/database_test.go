@@ -45,6 +45,8 @@ func TestDatabase(t *testing.T) {
 		"MySQLSchema":     {reason: "The server has databases of its own.", fields: `{engine: mysql, version: "9.7", databases: [{name: orders}, {name: sys}]}`, want: "which the server itself uses"},
 		"MySQLLogin":      {reason: "The server has accounts of its own.", fields: `{engine: mysql, version: "9.7", consumers: [{name: root}]}`, want: "which the members use"},
 		"MySQLMember":     {reason: "With _ instead of - it is the account of members.", fields: `{engine: mysql, version: "9.7", consumers: [{name: capstan-member}]}`, want: "which the members use"},
+		"MySQLBackup":    {reason: "It is the account that copies the data for a backup.", fields: `{engine: mysql, version: "9.7", consumers: [{name: capstan-backup}]}`, want: "which the members use"},
+		"MySQLImport":    {reason: "It is the account that an import is applied as.", fields: `{engine: mysql, version: "9.7", consumers: [{name: capstan-import}]}`, want: "which the members use"},
 		"OtherSchema":     {reason: "Another engine has no database of this name.", fields: `{databases: [{name: sys}], consumers: [{name: root}]}`},
 		"MinorVersion":    {reason: "Minor versions are the platform's.", fields: `{version: "17.6"}`, want: "must be a major version"},
 		"ElevenMembers":   {reason: "There are ten letters.", fields: `{replicas: 11}`, want: "less than or equal to 10"},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,6 +45,33 @@ func (c *cluster) consumes(letter, text string) <-chan string {
 		said <- out
 	}()
 	return said
+}
+
+// blockedElection: clients of both standbys keep a table when the leader is lost. Clients that write do not wait for them for half a minute more.
+func blockedElection(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
+	former := c.leader()
+	for _, l := range c.followers() {
+		c.session(l, "BEGIN", "SELECT id FROM held")
+	}
+	if said := c.inside(former, "ALTER TABLE shop.held ADD COLUMN again INT"); said != "" {
+		t.Fatal(said)
+	}
+	for _, l := range c.followers() {
+		c.eventually(l+" waits for its client", 10*time.Second, func() bool {
+			return c.inside(l, "SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OBJECT_NAME = 'held' AND LOCK_STATUS = 'PENDING'") == "1"
+		})
+	}
+	w.reset()
+	_ = syscall.Kill(c.running(former).Child("mysqld"), syscall.SIGKILL)
+	c.eventually("another member leads", time.Minute, func() bool { l := c.leader(); return l != "" && l != former })
+	w.goesOn(time.Minute)
+	gap, errs := w.reset()
+	t.Logf("writes waited %s; %v", gap, errs)
+	if gap > 20*time.Second {
+		t.Errorf("clients that write wait for clients that read")
+	}
+	c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(former) })
 }
 
 // blocked: clients of standbys keep what the leader changes. Each standby ends their sessions after 30 s and applies what it received. It ends

@@ -85,6 +85,7 @@ func TestThreeMembers(t *testing.T) {
 		{"Told", told},
 		{"Parameters", parameters},
 		{"Blocked", blocked},
+		{"BlockedElection", blockedElection},
 		{"CertificateRenewed", certificateRenewed},
 		{"APIServerDown", apiServerDown},
 		{"Handover", handOver},

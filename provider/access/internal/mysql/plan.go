@@ -17,9 +17,7 @@ var (
 	serversOwn = []string{"information_schema", "mysql", "performance_schema", "sys"}
 
 	// platformsOwn logins are never a consumer's.
-	platformsOwn = []string{
-		"root", mysqlmember.AccountMember, mysqlmember.AccountReplication, mysqlmember.AccountAccess, mysqlmember.AccountExporter,
-	}
+	platformsOwn = append(mysqlmember.Accounts(), "root")
 )
 
 // rightsOf a login in its database.

@@ -160,6 +160,10 @@ func TestDraw(t *testing.T) {
 			reason: "Nobody takes the name of an account of the platform, whether it is there or not.", server: ready(), wanted: asks(called("capstan_replication")),
 			problems: []string{`login "capstan_replication" has the name of an account that Capstan needs for itself: choose another name`},
 		},
+		"Backup": {
+			reason: "The account that copies data for backups is one, too.", server: ready(), wanted: asks(called("capstan_backup")),
+			problems: []string{`login "capstan_backup" has the name of an account that Capstan needs for itself: choose another name`},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -114,7 +114,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		reporter                                        = report.New(own, log, mysqlmember.ReasonServerEnded)
 		look, label, note, status, manage, set, request = loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(),
 			loop.NewWakeup(), loop.NewWakeup()
-		back = loop.NewWakeup()
+		back, unblock = loop.NewWakeup(), loop.NewWakeup()
 	)
 	copies := &certificate.Copies{
 		Members: mysqlmember.FolderMembers, Server: mysqlmember.FolderServer, Link: mysqlmember.FolderTLS, Settle: certificate.Settle,
@@ -131,7 +131,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	keeper := &Keeper{
 		filling: filling,
 		names:   c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
-		changed: []loop.Wakeup{label, note, status, manage, request, back},
+		changed: []loop.Wakeup{label, note, status, manage, request, back, unblock},
 	}
 	meter := &Meter{reporter: reporter, log: log}
 	comparer := &Comparer{names: c.Names, seen: keeper.Seen}
@@ -164,7 +164,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(reporter.Changed, reporter.Once),
 		loop.Every(look, keeper.once),
 		loop.Every(nil, comparer.once),
-		loop.Every(nil, (&Unblocker{server: server, seen: keeper.Seen, log: log}).once),
+		loop.Every(unblock, (&Unblocker{server: server, seen: keeper.Seen, log: log}).once),
 		loop.Every(label, labeler.once),
 		loop.Every(nil, labeler.watch),
 		loop.Every(note, recorder.once),

@@ -11,8 +11,11 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 )
 
-// unblockEvery is the time between two looks at what blocks the applier.
-const unblockEvery = 5 * time.Second
+// unblockEvery is the time between two looks at what blocks the applier, and unblockSoon that on a member that was elected.
+const (
+	unblockEvery = 5 * time.Second
+	unblockSoon  = time.Second
+)
 
 // An Unblocker ends sessions of clients that keep this member, as a standby, from applying what the group has committed.
 type Unblocker struct {
@@ -27,16 +30,22 @@ type Unblocker struct {
 // once looks, ends what has blocked for too long, and returns the pause before the next look.
 func (u *Unblocker) once(ctx context.Context) time.Duration {
 	// One that was elected is read-only until it has applied what it received, and clients that write wait for it.
-	if s := u.seen(); s.Own().State != decision.Online || !s.ReadOnly {
+	s := u.seen()
+	own := s.Own()
+	if own.State != decision.Online || !s.ReadOnly {
 		u.obstacles = decision.Obstacles{}
 		return unblockEvery
+	}
+	elected, pause := own.Role == decision.Primary, unblockEvery
+	if elected {
+		pause = unblockSoon
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	var blockers []decision.Blocker
 	obstacles, err := u.server.Obstacles(ctx)
 	if err == nil {
-		u.obstacles, blockers = u.obstacles.Next(time.Now(), obstacles)
+		u.obstacles, blockers = u.obstacles.Next(time.Now(), obstacles, elected)
 	}
 	for _, b := range blockers {
 		ended, failed := u.server.End(ctx, b.Session)
@@ -49,7 +58,7 @@ func (u *Unblocker) once(ctx context.Context) time.Duration {
 		}
 	}
 	u.note(err)
-	return unblockEvery
+	return pause
 }
 
 // note an error, if it is another one than before.

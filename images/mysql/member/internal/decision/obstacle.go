@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// blocksFor is how long a session of a client may block what its member applies.
-	blocksFor = 30 * time.Second
+	// blocksFor is how long a session of a client may block what its member applies, and blocksElected how long it may do so where all clients that
+	// write wait for it.
+	blocksFor     = 30 * time.Second
+	blocksElected = 2 * time.Second
 	// longestStep is what counts at most of the time between two looks: a session whose server was frozen could not end.
 	longestStep = 10 * time.Second
 )
@@ -74,8 +76,13 @@ type Blocker struct {
 	For time.Duration
 }
 
-// Next are the obstacles after a look at a time, with the sessions to end now. One that does not end is to end again after the same time.
-func (o Obstacles) Next(now time.Time, seen []Obstacle) (next Obstacles, end []Blocker) {
+// Next are the obstacles after a look at a time, with the sessions to end now. One that does not end is to end again after the same time. An elected
+// member is the leader once it has applied what it received.
+func (o Obstacles) Next(now time.Time, seen []Obstacle, elected bool) (next Obstacles, end []Blocker) {
+	bound := blocksFor
+	if elected {
+		bound = blocksElected
+	}
 	next = Obstacles{now, map[Obstacle]time.Duration{}}
 	longest := map[int64]Blocker{}
 	for _, one := range seen {
@@ -86,7 +93,7 @@ func (o Obstacles) Next(now time.Time, seen []Obstacle) (next Obstacles, end []B
 		if before, known := o.times[one]; known {
 			next.times[one] = before + min(now.Sub(o.at), longestStep)
 		}
-		if b := (Blocker{one, next.times[one]}); b.For >= blocksFor && b.For > longest[one.Session].For {
+		if b := (Blocker{one, next.times[one]}); b.For >= bound && b.For > longest[one.Session].For {
 			longest[one.Session] = b
 		}
 	}

@@ -86,7 +86,7 @@ func TestObstacles(t *testing.T) {
 				}
 				now = now.Add(pause)
 				var end []Blocker
-				o, end = o.Next(now, seen)
+				o, end = o.Next(now, seen, false)
 				for _, b := range end {
 					if b.For < blocksFor {
 						t.Errorf("%s\nsession %d ends after %s", tc.reason, b.Session, b.For)
@@ -101,6 +101,24 @@ func TestObstacles(t *testing.T) {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestElected: clients that write wait for a member that was elected. What is in its way ends after 2 s, unless it is for a moment.
+func TestElected(t *testing.T) {
+	read := Obstacle{Session: 7, User: "api", Event: 3, Type: "TABLE", Name: "shop.orders", Has: "SHARED_READ", Wants: "EXCLUSIVE", Transaction: "u:9"}
+	var o Obstacles
+	now := time.Unix(1_800_000_000, 0)
+	var ended []int
+	for i, seen := range [][]Obstacle{{read}, {read}, nil, {read}, {read}, {read}} {
+		now = now.Add(time.Second)
+		var end []Blocker
+		if o, end = o.Next(now, seen, true); len(end) > 0 {
+			ended = append(ended, i)
+		}
+	}
+	if diff := cmp.Diff([]int{5}, ended); diff != "" {
+		t.Errorf("looks after which the session ends: -want +got:\n%s", diff)
 	}
 }
 
