@@ -145,7 +145,7 @@ func TestGroupRefuses(t *testing.T) {
 		"Unverified":   {fmt.Sprintf(groupImport, `tls: Require`), "InvalidSpec", `spec.from.server.tls: "Require": a login of this engine shows its password`},
 		"Skip":         {fmt.Sprintf(groupImport, `skip: [LargeObjects]`), "InvalidSpec", `spec.from.server.skip[0]: "LargeObjects": servers of this engine have none`},
 		"Renamed":      {fmt.Sprintf(groupImport, `databases: [{name: orders, source: old}]`), "InvalidSpec", `spec.from.server.databases[0].source: "old": statements in the log`},
-		"ImportLogin":  {with(fmt.Sprintf(groupImport, `skip: []`), `consumers: [{name: capstan-import}]`), "InvalidSpec", "a role that the import uses itself"},
+		"ImportLogin":  {with(fmt.Sprintf(groupImport, `skip: []`), `consumers: [{name: capstan-import}]`), "InvalidSpec", "which the members use"},
 		"Upgrade":      {with(group, `upgrade: {retry: a}`), "VersionChangeUnsupported", "spec.upgrade: "},
 		"Pooler":       {with(group, `pooler: {}`), "UnsupportedByEngine", "spec.pooler: Capstan has no poolers for MySQL yet"},
 		"Extension":    {with(group, `extensions: [pg_trgm]`), "UnsupportedByEngine", "spec.extensions: "},

@@ -14,7 +14,7 @@ type Imports struct {
 	// First version that can be filled from a running server.
 	First string
 
-	// Logins that an import makes in the server.
+	// Logins that an import makes in the server, if the schema of Databases does not refuse consumers with their names.
 	Logins []string
 
 	// TLS that an import can have, in the words of members.

@@ -11,8 +11,7 @@ import (
 // imports of a running server, by a replication channel. A statement in the log of the source has the name of its database in it, so none gets another.
 // A login shows its password to the server, so that is verified.
 var imports = engine.Imports{
-	First:  firstSeries,
-	Logins: []string{mysqlmember.AccountImport},
+	First: firstSeries,
 	TLS: map[v1alpha1.ImportTLS]string{
 		v1alpha1.ImportVerifyFull: mysqlmember.ImportVerifyFull, v1alpha1.ImportVerifyCA: mysqlmember.ImportVerifyCA,
 	},
