@@ -138,7 +138,7 @@ const (
 	// ReasonStandbyLost: a standby cannot follow, because its leader has removed what it needs next of the write-ahead
 	// log. The member replays the archive, or is copied again, by itself: the message has which.
 	ReasonStandbyLost xpv2.ConditionReason = "StandbyLost"
-	// ReasonMembersApart: members do not hear from each other, and the leader hears from all: without it they would be no
+	// ReasonMembersApart: members do not hear from each other, and the leader hears from all: without it they may be no
 	// majority. Check the network between the nodes of the members that the message names.
 	ReasonMembersApart xpv2.ConditionReason = "MembersApart"
 )

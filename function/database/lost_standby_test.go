@@ -4,6 +4,7 @@ package database
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,20 +91,34 @@ func seen(w *world, i int, state string, ready bool) {
 	m["state"], m["ready"] = state, ready
 }
 
-// TestMembersApart: a standby is ready, and does not hear from the other one.
+// TestMembersApart: standbys do not hear from each other.
 func TestMembersApart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason      string
 		members     int
+		apart, out  []int
 		status, why string
 	}{
-		"Three": {"Without the leader neither of both is in a majority.", 3, "False", "MembersApart"},
-		"Five":  {"One of both is in a majority with the others.", 5, "True", "StandbyInSync"},
+		"Three":     {"Without the leader neither of both is in a majority.", 3, []int{1, 2}, nil, "False", "MembersApart"},
+		"ThreeOne":  {"The other one has not reported it yet.", 3, []int{2}, nil, "False", "MembersApart"},
+		"Four":      {"Nor is one of both with the third.", 4, []int{2, 3}, nil, "False", "MembersApart"},
+		"FourOut":   {"Three are left that hear from each other, and survive the loss of one.", 4, nil, []int{3}, "True", "MembersMissing"},
+		"Five":      {"One of both is in a majority with the others.", 5, []int{3, 4}, nil, "True", "StandbyInSync"},
+		"FiveOut":   {"Four are left.", 5, nil, []int{4}, "True", "MembersMissing"},
+		"FiveZones": {"Two zones of two members are apart, and each is no majority without the leader.", 5, []int{1, 2, 3, 4}, nil, "False", "MembersApart"},
+		"Seven":     {"So are two of three.", 7, []int{1, 2, 3, 4, 5, 6}, nil, "False", "MembersApart"},
+		"ThreeOut":  {"Two are left.", 3, nil, []int{2}, "False", "TooFewMembers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, strings.Replace(group, "replicas: 3", fmt.Sprintf("replicas: %d", tc.members), 1))
-			m, _ := compose.List(w.request.Observed[names.Topology].Map(), "status", "atProvider", "members")[2].(map[string]any)
-			m["reason"], m["message"] = "MembersApart", "it does not hear from another one"
+			all := compose.List(w.request.Observed[names.Topology].Map(), "status", "atProvider", "members")
+			for _, i := range append(tc.apart, tc.out...) {
+				m, _ := all[i].(map[string]any)
+				m["reason"], m["message"] = "MembersApart", "it does not hear from another one"
+				if slices.Contains(tc.out, i) {
+					m["state"], m["ready"] = observev1alpha1.MemberStarting, false
+				}
+			}
 			status, reason, message := condition(w.plan(), string(v1alpha1.TypeHighlyAvailable))
 			if status != tc.status || reason != tc.why || !strings.Contains(message, "does not hear from another one") {
 				t.Errorf("%s: HighlyAvailable is %s %s: %s", tc.reason, status, reason, message)

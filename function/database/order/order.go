@@ -72,7 +72,7 @@ type View struct {
 // Leading member.
 func (v View) Leading() bool { return v.Role == observev1alpha1.RoleLeader }
 
-// Healthy member: a running leader, or a standby with every commit. Standbys that are apart from each other are no majority without the leader,
+// Healthy member: a running leader, or a standby with every commit. Standbys that are apart from each other may be no majority without the leader,
 // whose restart would stop all writes.
 func (v View) Healthy() bool {
 	if !v.Exists || !v.Settled || !v.Ready {
@@ -86,8 +86,10 @@ func (v View) Healthy() bool {
 
 func (v View) apart() bool { return v.Reason == string(v1alpha1.ReasonMembersApart) }
 
-// Blocked member: it does not serve, and that does not pass by itself.
-func (v View) Blocked() bool { return !v.Ready && v.Reason != "" }
+// Blocked member: it does not serve, and that does not pass by itself. One that is apart from another one, and follows, counts in its group.
+func (v View) Blocked() bool {
+	return !v.Ready && v.Reason != "" && (!v.apart() || v.State != observev1alpha1.MemberStreaming)
+}
 
 // A Situation is what an order is given in.
 type Situation struct {

@@ -52,6 +52,8 @@ func (v View) parted() View {
 	return v
 }
 
+func (v View) unready() View { v.Ready = false; return v }
+
 func (v View) unsettled() View { v.Settled = false; return v }
 
 func (v View) pending() View { v.PendingRestart = []string{"max_connections"}; return v }
@@ -104,6 +106,21 @@ func TestDecide(t *testing.T) {
 			reason: "Nor is a standby changed then.",
 			sit:    situated(leader("a"), follower("b"), follower("c").parted().outdated()),
 			want:   Order{Reason: awaits},
+		},
+		"ApartNotReady": {
+			reason: "Nor one of them that receives too little, and has no clients: it counts for the majority.",
+			sit:    situated(leader("a").outdated(), follower("b").parted().outdated(), follower("c").parted().unready().outdated()),
+			want:   Order{Reason: awaits},
+		},
+		"ApartCurrent": {
+			reason: "That is no failed step.",
+			sit:    situated(leader("a").outdated(), follower("b").outdated(), follower("c").parted().unready()),
+			want:   Order{Reason: awaits},
+		},
+		"ApartOut": {
+			reason: "One that left the group is changed first: that may move it.",
+			sit:    situated(leader("a"), follower("b"), follower("c").stuck(string(v1alpha1.ReasonMembersApart)).outdated()),
+			want:   Order{Change: "c", Reason: v1alpha1.ReasonRestarting},
 		},
 		"LeaderLast": {
 			reason: "With all followers changed the leader is, and hands over.",

@@ -136,6 +136,8 @@ func (s Situation) cannotLead(to string) string {
 		return fmt.Sprintf("member %s will be removed: choose another member", to)
 	case v.Blocked():
 		return fmt.Sprintf("member %s is blocked: %s", to, v.Message)
+	case v.apart():
+		return "members have to hear from each other first: " + v.Message
 	case !v.Healthy():
 		return fmt.Sprintf("member %s is not ready, or does not have every commit yet: wait, or choose another member", to)
 	case v.Cordoned:

@@ -174,8 +174,8 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// Where a majority has to be left, leastOfMajority members survive the loss of one, and leastOfTwo of two.
-const leastOfMajority, leastOfTwo = 3, 5
+// leastOfMajority members survive the loss of one, where a majority has to be left.
+const leastOfMajority = 3
 
 // standbys that can become the leader, while one may.
 func standbys(s *decision.Pass) xpv2.Condition {
@@ -186,8 +186,7 @@ func standbys(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonStandbyLost, about(*lost))
 	case lost != nil:
 		return no(v1alpha1.ReasonStandbyLost, about(*lost)+"; another standby can become the leader")
-	case apart != nil && n < leastOfTwo:
-		// Without the leader neither of both has a majority.
+	case apart != nil && divided(s.Cluster):
 		return no(v1alpha1.ReasonMembersApart, about(*apart))
 	case len(candidates) == 0 && m != nil:
 		return no(v1alpha1.ReasonNoStandby, about(*m))
@@ -196,29 +195,46 @@ func standbys(s *decision.Pass) xpv2.Condition {
 	case s.Traits.Majority && s.Spec.Replicas < leastOfMajority:
 		return no(v1alpha1.ReasonTooFewMembers, "two members survive the loss of none of them, because the other one is no majority and takes no writes: raise spec.replicas to 3")
 	case s.Traits.Majority && n < leastOfMajority:
-		return no(v1alpha1.ReasonTooFewMembers, "without another member the rest are no majority and take no writes; members are missing: "+strings.Join(missing, ", "))
+		return no(v1alpha1.ReasonTooFewMembers, also("without another member the rest are no majority and take no writes; members are missing: "+strings.Join(missing, ", "), m, apart))
 	case len(missing) > 0:
-		message := "a standby can become the leader, but members are missing: " + strings.Join(missing, ", ")
-		if m != nil {
-			message += "; " + about(*m)
-		}
-		return yes(v1alpha1.ReasonMembersMissing, message)
+		return yes(v1alpha1.ReasonMembersMissing, also("a standby can become the leader, but members are missing: "+strings.Join(missing, ", "), m, apart))
 	default:
-		return yes(v1alpha1.ReasonStandbyInSync, inSync(s, apart))
+		return yes(v1alpha1.ReasonStandbyInSync, also(inSync(s), apart))
 	}
 }
 
-// inSync is what a standby in sync can do, and what is to know besides, such as about a member that is apart from another one.
-func inSync(s *decision.Pass, apart *observev1alpha1.TopologyMember) string {
+// divided reports whether the members would have no majority without the leader, as far as is known: each one that reports
+// that it is apart may hear from no other one that does.
+func divided(s *facts.Cluster) bool {
+	all := filtered(s.Seen.Members, running)
+	apart := filtered(all, func(m observev1alpha1.TopologyMember) bool { return m.Reason == string(v1alpha1.ReasonMembersApart) })
+	if len(apart) == 0 {
+		return false // it left, and is missing
+	}
+	// Without the leader, and with one that is apart. Two are at least: the other one reports it as well.
+	together := len(all) - 1 - max(len(apart), 2) + 1
+	return 2*together <= len(all)
+}
+
+// also says what a member reports, of each that there is.
+func also(message string, ms ...*observev1alpha1.TopologyMember) string {
+	all := []string{message}
+	for _, m := range ms {
+		if m != nil && !slices.Contains(all, about(*m)) {
+			all = append(all, about(*m))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// inSync is what a standby in sync can do.
+func inSync(s *decision.Pass) string {
 	if s.Standby() {
 		return "another member has what the leader replayed, and can replace it at once"
 	}
 	message := "a standby can become the leader at once, with every acknowledged commit"
 	if n := s.Spec.Replicas; s.Traits.Majority && n%2 == 0 {
 		message += fmt.Sprintf("; %d members survive the loss of %d, as %d do: an odd number is the better choice", n, (n-1)/2, n-1)
-	}
-	if apart != nil {
-		message += "; " + about(*apart)
 	}
 	return message
 }

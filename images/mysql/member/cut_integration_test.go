@@ -5,6 +5,7 @@
 package main
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func (c *cluster) whole(w *writer) {
 	c.t.Helper()
 	took := c.eventually("all are one group", 4*time.Minute, func() bool {
 		for _, l := range c.letters {
-			if c.online(l) != "3" {
+			if c.online(l) != strconv.Itoa(len(c.letters)) {
 				return false
 			}
 		}

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -56,10 +57,10 @@ func (c *Comparer) once(ctx context.Context) time.Duration {
 	leader, now := c.leader(ctx, s.Look), time.Now()
 	// What the leader has now is what this member has to have at the next comparison: what is under way has time until then.
 	c.receipt = c.receipt.Next(now, own, leader.Has)
-	c.apart = c.apart.Next(now, namesOf(s.Silent()), leader)
 	late := c.receipt.Late()
+	c.apart = c.apart.Next(now, namesOf(s.Silent()), leader, late)
 	c.last.Store(&Comparison{
-		Late: late, Apart: c.apart.Names, Report: c.apart.Report(now, c.names.Name), Leaves: c.apart.Leaves(now, c.names.Name, late, leader),
+		Late: late, Apart: c.apart.Names, Report: c.apart.Report(now, c.names.Name), Leaves: c.apart.Leaves(now, c.names.Name, leader),
 	})
 	return compareEvery
 }
@@ -78,6 +79,13 @@ func (c *Comparer) leader(ctx context.Context, l decision.Look) decision.Member 
 		}
 	}
 	return decision.Member{}
+}
+
+// leavesNow reports whether that is still so: the group may have elected the replica since, or it may hear from the others again.
+func (c Comparison) leavesNow(l decision.Look) bool {
+	silent, own := namesOf(l.Silent()), l.Own()
+	return c.Leaves && own.State == decision.Online && own.Role == decision.Secondary &&
+		!slices.ContainsFunc(c.Apart, func(name string) bool { return !slices.Contains(silent, name) })
 }
 
 // namesOf members of a group.

@@ -46,6 +46,8 @@ const (
 	frozen = 3 * time.Second
 	// onlineFor is how long a member has to be online before its failures are forgotten.
 	onlineFor = time.Minute
+	// forgetLeave is the time after which a member that left its group, because it did not hear from another one, has stayed long enough.
+	forgetLeave = time.Hour
 	// aloneFor is how long a member stays in a group without a majority, or without a leader, if the group does not end by itself.
 	aloneFor = time.Minute
 )
@@ -108,6 +110,9 @@ type Keeper struct {
 	hosts  map[string]string
 	// leftFor are the members, by name, that this one left its group for, because it did not hear from them.
 	leftFor []string
+	// left is how often it did that in a row, and leftAt when it did last.
+	left   int
+	leftAt time.Time
 	// entering reports that it is about to begin or join a group. Others must not begin one meanwhile.
 	entering atomic.Bool
 	// looked and proved are when it last looked and had a proof, and alone since when the group has no majority; zero for never.
@@ -220,8 +225,12 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	// A proof under way while the server stops would hold it up for a minute. One whose seat is not recorded needs none: it was elected because
 	// there is no other one, and takes writes until clients are sent away.
 	proven := (!stops || !l.Shut) && k.Unrecorded() == nil && k.prove(ctx, l)
-	before := k.Seen()
-	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, l.Own().Queue, k.compared().Late)}
+	before, late := k.Seen(), k.compared().Late
+	if !k.alone.IsZero() {
+		// Without a leader nothing is compared, and what others commit may not come here.
+		late = max(late, now.Sub(k.alone))
+	}
+	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, l.Own().Queue, late)}
 	s.Standing = decision.Stand(l, proven, stops, s.Lag)
 	if err := k.admit(ctx, s, stops); err != nil {
 		k.note(err.Error())
@@ -275,14 +284,16 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 		k.leave(ctx, "for a minute the group has had no majority, no member that is online, or no leader")
 		return lookEvery
 	}
-	if l.Majority() {
+	silent := namesOf(l.Silent())
+	slices.Sort(silent)
+	switch {
+	case l.Majority() && time.Since(k.alone) > aloneFor:
+		k.say(decision.Entry{Reason: members.ReasonMembersApart, Message: fmt.Sprintf("this member does not hear from the leader of its group, and hears from a majority, "+
+			"which keeps both: check the network between its node and %s", strings.Join(silent, ", "))})
+		return lookEvery
+	case l.Majority():
 		return soonAgain
 	}
-	var silent []string
-	for _, p := range l.Silent() {
-		silent = append(silent, layout.MemberOf(p.Host))
-	}
-	slices.Sort(silent)
 	k.say(decision.Entry{Reason: mysqlmember.ReasonNoMajority, Message: strings.Join(silent, ", ") +
 		" do not answer, so this member is in no majority, and takes neither reads nor writes until they are back"})
 	return lookEvery
@@ -297,9 +308,12 @@ func (k *Keeper) follow(ctx context.Context, l decision.Look, s Seen) time.Durat
 	k.weigh(ctx, s.Lag)
 	k.yield(ctx, l)
 	compared := k.compared()
-	// What was compared before it left is no reason to leave again.
-	if compared.Leaves && len(l.Silent()) > 0 {
-		k.leftFor = compared.Apart
+	if compared.leavesNow(l) {
+		if time.Since(k.leftAt) > forgetLeave {
+			k.left = 0
+		}
+		k.left, k.leftAt, k.leftFor = k.left+1, time.Now(), compared.Apart
+		k.notBefore = k.leftAt.Add(decision.StayOut(k.left))
 		k.leave(ctx, "it receives too little of what the leader commits, and does not hear from "+strings.Join(k.leftFor, ", "))
 		return soonAgain
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/gtid"
 )
 
 // Words of MySQL for a member of the group, and for what it is there.
@@ -102,17 +103,22 @@ func (l Look) Witnessed(others map[string]Member) bool {
 	return 2*n > len(l.Group)
 }
 
-// Roomier is the id of the data of a member that can lead in place of this one, whose volume is full: one that hears from it, and has room. It is
-// "" without one.
+// Roomier is the id of the data of a member that can lead in place of this one, whose volume is full: one that hears from it, and has room. Of
+// several it is the one that has received most. It is "" without one.
 func (l Look) Roomier(others map[string]Member) string {
+	executed, _ := gtid.Parse(l.Executed) // what cannot be read is the same for all
+	best, least := "", int64(0)
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		o := others[name]
 		is := func(p Peer) bool { return p.Server == o.Server && p.State == Online }
-		if !o.Full && o.Follows == l.Server && slices.ContainsFunc(l.Group, is) {
-			return o.Server
+		if o.Full || o.Follows != l.Server || !slices.ContainsFunc(l.Group, is) {
+			continue
+		}
+		if lacks := executed.Minus(o.Has).Count(); best == "" || lacks < least {
+			best, least = o.Server, lacks
 		}
 	}
-	return ""
+	return best
 }
 
 // Silent are the members of the group that this member does not hear from.

@@ -77,6 +77,20 @@ func TestRoomier(t *testing.T) {
 	}
 }
 
+// TestRoomiest: a member that does not hear from another one may have room, and lack what clients would wait for.
+func TestRoomiest(t *testing.T) {
+	look := seen(Online, Primary, Online, Online)
+	look.Executed, look.Group[2].Server = group+":1-100", "3"
+	has := func(server, set string) Member {
+		m := member("", Grouped, set)
+		m.Server, m.Follows = server, "1"
+		return m
+	}
+	if got := look.Roomier(map[string]Member{"b": has("2", "1-40"), "c": has("3", "1-99")}); got != "3" {
+		t.Errorf("want the one that has more, got %q", got)
+	}
+}
+
 func TestStand(t *testing.T) {
 	elected := seen(Online, Primary, Online, Online)
 	elected.ReadOnly = true

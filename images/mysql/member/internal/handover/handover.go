@@ -48,6 +48,9 @@ type Candidate struct {
 	silent bool
 }
 
+// behind is by how many transactions, at least. One that waits for its check may count in both numbers.
+func (c Candidate) behind() int64 { return max(c.Lacks, c.Queue) }
+
 // Candidates are the members that can be the leader after this one, the best one first. They are online, have the same version, because one that
 // is older could not follow it, and received and executed almost all. Pods that stop are none. Others are what members said of themselves, by name,
 // after the look.
@@ -59,14 +62,14 @@ func Candidates(l decision.Look, others map[string]decision.Member, stopping []s
 			slices.Contains(stopping, layout.Pod(layout.MemberOf(p.Host))) {
 			continue
 		}
-		if c := candidate(l, p, others); c.Lacks+c.Queue <= short {
+		if c := candidate(l, p, others); c.behind() <= short {
 			fit = append(fit, c)
 		}
 	}
 	slices.SortFunc(fit, func(a, b Candidate) int {
 		switch {
 		case a.silent == b.silent:
-			return cmp.Or(cmp.Compare(a.Lacks+a.Queue, b.Lacks+b.Queue), cmp.Compare(a.Member, b.Member))
+			return cmp.Or(cmp.Compare(a.behind(), b.behind()), cmp.Compare(a.Member, b.Member))
 		case a.silent:
 			return 1
 		default:
@@ -91,7 +94,7 @@ func Next(l decision.Look, others map[string]decision.Member, pod string) (serve
 			continue
 		}
 		if c := candidate(l, p, others); c.Lacks > short {
-			return "", fmt.Errorf("%s has not received %d transactions that the leader has: its condition HighlyAvailable says why", pod, c.Lacks)
+			return "", fmt.Errorf("%s has not received %d transactions that the leader has: see the condition HighlyAvailable of the Database", pod, c.Lacks)
 		}
 		return p.Server, nil
 	}

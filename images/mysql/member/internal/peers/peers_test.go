@@ -26,8 +26,8 @@ func TestAnswer(t *testing.T) {
 	}{
 		"Full": {
 			"All that it has to say.",
-			`{"scope":"orders-1","state":"Grouped","proven":true,"server":"s","has":"` + group + `:1-7","group":["a"],"groupName":"g","follows":"s","addresses":true,"full":true}`,
-			decision.Member{State: decision.Grouped, Proven: true, Server: "s", Has: has, Group: []string{"a"}, GroupName: "g", Follows: "s", Addresses: true, Full: true},
+			`{"scope":"orders-1","state":"Grouped","proven":true,"server":"s","has":"` + group + `:1-7","group":["a"],"hears":["a"],"groupName":"g","follows":"s","addresses":true,"full":true}`,
+			decision.Member{State: decision.Grouped, Proven: true, Server: "s", Has: has, Group: []string{"a"}, Hears: []string{"a"}, GroupName: "g", Follows: "s", Addresses: true, Full: true},
 		},
 		"Earlier": {"An earlier version says less.", `{"scope":"orders-1","state":"Starting"}`, decision.Member{State: decision.Starting}},
 	} {
