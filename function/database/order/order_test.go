@@ -117,11 +117,6 @@ func TestDecide(t *testing.T) {
 			sit:    situated(leader("a").outdated(), follower("b").outdated(), follower("c").parted().unready()),
 			want:   Order{Reason: awaits},
 		},
-		"ApartOut": {
-			reason: "One that left the group is changed first: that may move it.",
-			sit:    situated(leader("a"), follower("b"), follower("c").stuck(string(v1alpha1.ReasonMembersApart)).outdated()),
-			want:   Order{Change: "c", Reason: v1alpha1.ReasonRestarting},
-		},
 		"LeaderLast": {
 			reason: "With all followers changed the leader is, and hands over.",
 			sit:    situated(leader("a").outdated(), follower("b"), follower("c")),

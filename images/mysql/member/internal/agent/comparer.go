@@ -4,7 +4,6 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,11 +19,8 @@ const compareEvery = 10 * time.Second
 type Comparison struct {
 	// Late is for how long the replica has not received something that its leader has.
 	Late time.Duration
-	// Apart are the members that it does not hear from, and its leader does, by name. Report says so after a while, and Leaves that the
-	// replica leaves its group for it.
-	Apart  []string
+	// Report names members that it does not hear from for long, although its leader does. It is empty without any.
 	Report decision.Entry
-	Leaves bool
 }
 
 // A Comparer asks the leader of a replica what it has. Its loop is its own, because a leader that does not answer must not delay the Keeper.
@@ -57,11 +53,8 @@ func (c *Comparer) once(ctx context.Context) time.Duration {
 	leader, now := c.leader(ctx, s.Look), time.Now()
 	// What the leader has now is what this member has to have at the next comparison: what is under way has time until then.
 	c.receipt = c.receipt.Next(now, own, leader.Has)
-	late := c.receipt.Late()
-	c.apart = c.apart.Next(now, namesOf(s.Silent()), leader, late)
-	c.last.Store(&Comparison{
-		Late: late, Apart: c.apart.Names, Report: c.apart.Report(now, c.names.Name), Leaves: c.apart.Leaves(now, c.names.Name, leader),
-	})
+	c.apart = c.apart.Next(now, namesOf(s.Silent()), leader)
+	c.last.Store(&Comparison{Late: c.receipt.Late(), Report: c.apart.Report(now, c.names.Name)})
 	return compareEvery
 }
 
@@ -79,13 +72,6 @@ func (c *Comparer) leader(ctx context.Context, l decision.Look) decision.Member 
 		}
 	}
 	return decision.Member{}
-}
-
-// leavesNow reports whether that is still so: the group may have elected the replica since, or it may hear from the others again.
-func (c Comparison) leavesNow(l decision.Look) bool {
-	silent, own := namesOf(l.Silent()), l.Own()
-	return c.Leaves && own.State == decision.Online && own.Role == decision.Secondary &&
-		!slices.ContainsFunc(c.Apart, func(name string) bool { return !slices.Contains(silent, name) })
 }
 
 // namesOf members of a group.

@@ -89,7 +89,7 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
 		Others: others, Initialized: initialized, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
 		GroupName: k.names.GroupName(config.Generation), Blind: at.blind,
-		Leader: rec.LastLeader(), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted, LeftFor: k.unreached(ctx, at),
+		Leader: rec.LastLeader(), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted,
 	})
 	group := cmp.Or(rec.Begin.Group, e.GroupName, k.names.GroupName(config.Generation))
 	k.say(e)
@@ -116,19 +116,6 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	return decision.Wait, nil
 }
 
-// unreached are the members that this one left its group for and cannot reach, at the port at which members of a group hear from each other.
-func (k *Keeper) unreached(ctx context.Context, at surroundings) []string {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	return slices.DeleteFunc(slices.Clone(k.leftFor), func(name string) bool {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", layout.Inner(cmp.Or(at.addresses[name], at.hosts[name])))
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
-	})
-}
-
 // claim in the record that this member begins a group, and begin it.
 func (k *Keeper) claim(ctx context.Context, generation int, rec record.Record, seat record.Seat, own gtid.Set, group string) (decision.What, error) {
 	// Members that ask from now on wait for this one.
@@ -141,7 +128,6 @@ func (k *Keeper) claim(ctx context.Context, generation int, rec record.Record, s
 		return decision.Wait, err
 	}
 	k.blind.Store(nil)
-	k.leftFor = nil
 	return decision.Begin, k.begin(ctx, group)
 }
 
@@ -233,11 +219,7 @@ func (k *Keeper) join(ctx context.Context, at surroundings, seat record.Seat, e 
 	k.weight = weight
 	k.log.Info("joining the group", "name", e.Group, "address", e.Address, "copy", e.Clone, "recorded", !at.blind)
 	k.group, e.Seeds = e.Group, k.seeds(ctx, at)
-	if err := k.server.Join(ctx, e); err != nil {
-		return err
-	}
-	k.leftFor = nil
-	return nil
+	return k.server.Join(ctx, e)
 }
 
 // seeds are the addresses at which others may let this member in. They are no names, for the reason that server.Settings has.

@@ -46,8 +46,6 @@ const (
 	frozen = 3 * time.Second
 	// onlineFor is how long a member has to be online before its failures are forgotten.
 	onlineFor = time.Minute
-	// forgetLeave is the time after which a member that left its group, because it did not hear from another one, has stayed long enough.
-	forgetLeave = time.Hour
 	// aloneFor is how long a member stays in a group without a majority, or without a leader, if the group does not end by itself.
 	aloneFor = time.Minute
 )
@@ -108,11 +106,6 @@ type Keeper struct {
 	// weight of the member in elections, as it was set last, or 0, and hosts are where other members were last, by name.
 	weight int
 	hosts  map[string]string
-	// leftFor are the members, by name, that this one left its group for, because it did not hear from them.
-	leftFor []string
-	// left is how often it did that in a row, and leftAt when it did last.
-	left   int
-	leftAt time.Time
 	// entering reports that it is about to begin or join a group. Others must not begin one meanwhile.
 	entering atomic.Bool
 	// looked and proved are when it last looked and had a proof, and alone since when the group has no majority; zero for never.
@@ -287,7 +280,7 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	silent := namesOf(l.Silent())
 	slices.Sort(silent)
 	switch {
-	case l.Majority() && time.Since(k.alone) > aloneFor:
+	case l.Majority() && len(silent) > 0 && time.Since(k.alone) > aloneFor:
 		k.say(decision.Entry{Reason: members.ReasonMembersApart, Message: fmt.Sprintf("this member does not hear from the leader of its group, and hears from a majority, "+
 			"which keeps both: check the network between its node and %s", strings.Join(silent, ", "))})
 		return lookEvery
@@ -307,18 +300,8 @@ func (k *Keeper) follow(ctx context.Context, l decision.Look, s Seen) time.Durat
 	}
 	k.weigh(ctx, s.Lag)
 	k.yield(ctx, l)
-	compared := k.compared()
-	if compared.leavesNow(l) {
-		if time.Since(k.leftAt) > forgetLeave {
-			k.left = 0
-		}
-		k.left, k.leftAt, k.leftFor = k.left+1, time.Now(), compared.Apart
-		k.notBefore = k.leftAt.Add(decision.StayOut(k.left))
-		k.leave(ctx, "it receives too little of what the leader commits, and does not hear from "+strings.Join(k.leftFor, ", "))
-		return soonAgain
-	}
 	if !k.online.IsZero() {
-		k.say(compared.Report)
+		k.say(k.compared().Report)
 		if time.Since(k.online) > onlineFor {
 			k.again = 0
 		}

@@ -89,8 +89,6 @@ type Known struct {
 	Leader string
 	// Epoch counts the groups that were begun.
 	Epoch int64
-	// LeftFor are the members, by name, that this one left its group for, because it did not hear from them, and that it cannot reach yet.
-	LeftFor []string
 	// Accepted is what a person decided: the member to begin with and the Epoch at that time, as in orders-db-b@3. What was decided in
 	// another one has no effect.
 	Accepted string
@@ -194,11 +192,7 @@ func (k Known) accepted() string {
 // join a group that has these transactions. One with others of its own is kept out: they would be lost, or divide the group.
 func (k Known) join(group gtid.Set, called string) Entry {
 	extra := k.Own.Has.Minus(group)
-	switch divided := k.divided(); {
-	case extra.Empty() && len(divided) > 0:
-		return wait(members.ReasonMembersApart, fmt.Sprintf("this member left the group, because it received too little of what the leader commits, and does "+
-			"not reach %s, which the leader hears from: it comes back when it does. Check the network between their nodes", strings.Join(divided, ", ")))
-	case extra.Empty():
+	if extra.Empty() {
 		return Entry{What: Join, GroupName: called}
 	}
 	return wait(mysqlmember.ReasonExtraTransactions, fmt.Sprintf("this member has transactions that the group does not have, and stays out of it: %s. "+
