@@ -19,7 +19,9 @@ func TestApart(t *testing.T) {
 		silent string // members, with spaces between
 		leader Member
 	}
-	of := func(names, hears string) Member { return Member{Group: strings.Fields(names), Hears: strings.Fields(hears)} }
+	of := func(names, hears string) Member {
+		return Member{Group: strings.Fields(names), Hears: strings.Fields(hears)}
+	}
 	four := of("a b c d", "a b c d")
 	apart := at{"c", four}
 	many := func(n int, a at) []at { return slices.Repeat([]at{a}, n) }
