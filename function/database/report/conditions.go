@@ -209,7 +209,7 @@ func divided(s *facts.Cluster) bool {
 	all := filtered(s.Seen.Members, running)
 	apart := filtered(all, func(m observev1alpha1.TopologyMember) bool { return m.Reason == string(v1alpha1.ReasonMembersApart) })
 	if len(apart) == 0 {
-		return false // it left, and is missing
+		return false // its pod starts again: it is missing
 	}
 	// Without the leader, and with one that is apart. Two are at least: the other one reports it as well.
 	together := len(all) - 1 - max(len(apart), 2) + 1
