@@ -24,7 +24,8 @@ func TestBehind(t *testing.T) {
 	c.through(t, w, p, []step{{"FollowersCut", followersCut}, {"FormerLeader", formerLeaderCut}})
 }
 
-// formerLeaderCut is the same with the member that began the group as one of both. Then the group may remove one again and again, which says so.
+// formerLeaderCut is the same with the member that began the group as one of both. Then the group may remove one, which must not come back before
+// it reaches the other one: each time that it did, writes waited, for up to 44 s.
 func formerLeaderCut(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	former := c.leader()
@@ -34,8 +35,9 @@ func formerLeaderCut(t *testing.T, c *cluster, w *writer) {
 	gapOf(t, c, w, former)
 	c.eventually("all members are ready", time.Minute, func() bool { return c.ready(c.letters...) })
 	other := slices.DeleteFunc(c.followers(), func(l string) bool { return l == former })[0]
-	if said := apart(t, c, w, former, other); len(said) == 0 {
-		t.Error("no member reports anything")
+	said := apart(t, c, w, former, other)
+	if !slices.Contains(slices.Collect(maps.Values(said)), members.ReasonMembersApart) {
+		t.Errorf("members reported %v, want that one is apart", said)
 	}
 }
 
@@ -83,6 +85,9 @@ func apart(t *testing.T, c *cluster, w *writer, one, two string) (said map[strin
 	}
 	gap, errs := w.reset()
 	t.Logf("writes waited %s; %v", gap, errs)
+	if gap > 30*time.Second {
+		t.Error("members that are apart keep the group from writing")
+	}
 	w.goesOn(30 * time.Second)
 	c.unite(one, two)
 	c.whole(w)

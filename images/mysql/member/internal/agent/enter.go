@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
@@ -89,7 +90,7 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
 		Others: others, Initialized: initialized, View: rec.Seats(), Expected: at.expected, Pods: at.pods,
 		GroupName: k.names.GroupName(config.Generation), Blind: at.blind,
-		Leader: rec.LastLeader(), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted,
+		Leader: rec.LastLeader(), Epoch: rec.Begin.Epoch, Accepted: at.common.Accepted, Unreached: k.unreached(ctx, others, at),
 	})
 	group := cmp.Or(rec.Begin.Group, e.GroupName, k.names.GroupName(config.Generation))
 	k.say(e)
@@ -114,6 +115,37 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	case decision.Wait:
 	}
 	return decision.Wait, nil
+}
+
+// unreached are the members of a group that others prove which this member does not reach, at the port at which they hear from each other, if its
+// last try to stay in the group failed. A lost member is in that group for 40 s at most.
+func (k *Keeper) unreached(ctx context.Context, others map[string]decision.Member, at surroundings) []string {
+	if k.again == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	var dialed sync.WaitGroup
+	var mu sync.Mutex
+	var out []string
+	for _, name := range decision.Proven(others) {
+		if name == k.names.Name {
+			continue
+		}
+		dialed.Go(func() {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", layout.Inner(cmp.Or(at.addresses[name], at.hosts[name])))
+			if err == nil {
+				_ = conn.Close()
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out = append(out, name)
+		})
+	}
+	dialed.Wait()
+	slices.Sort(out)
+	return out
 }
 
 // claim in the record that this member begins a group, and begin it.

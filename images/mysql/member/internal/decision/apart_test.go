@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 )
 
 // TestApart looks at a group of a, b, c and d every ten seconds, as b, which a leads.
@@ -53,6 +54,36 @@ func TestApart(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, a.Report(now, "b").Reason); diff != "" {
 				t.Errorf("%s: report: -want, +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestUnreached: a member that could not stay in its group, because it does not reach c, waits until it does.
+func TestUnreached(t *testing.T) {
+	proven := member("a", Grouped, "1-9")
+	proven.Proven, proven.Group = true, []string{"c", "a"}
+	others := map[string]Member{"a": proven, "d": {State: Grouped, Group: []string{"e"}}}
+	if diff := cmp.Diff([]string{"a", "c"}, Proven(others)); diff != "" {
+		t.Errorf("members of a proven group: -want, +got\n%s", diff)
+	}
+	delete(others, "d")
+	cases := map[string]struct {
+		reason    string
+		has       string
+		unreached []string
+		want      What
+		why       string
+	}{
+		"Apart":   {"The group would remove it again.", "1-5", []string{"c"}, Wait, members.ReasonMembersApart},
+		"Reached": {"It reaches all of them.", "1-5", nil, Join, ""},
+		"Extra":   {"What it has and the group has not is more important.", "1-12", []string{"c"}, Wait, mysqlmember.ReasonExtraTransactions},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := Enter(Known{Name: "b", Own: member("b", Offline, tc.has), Others: others, View: seats("a", "b", "c"), Unreached: tc.unreached})
+			if e.What != tc.want || e.Reason != tc.why {
+				t.Errorf("%s: %v %s %s", tc.reason, e.What, e.Reason, e.Message)
 			}
 		})
 	}

@@ -63,6 +63,18 @@ func ByName(others map[string]Member) bool {
 	return false
 }
 
+// Proven are the members of groups that others prove, by name.
+func Proven(others map[string]Member) []string {
+	var out []string
+	for _, o := range others {
+		if o.Proven {
+			out = append(out, o.Group...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // A Seat is a member of the last group that is known to have had a majority, with the id of its data.
 type Seat struct{ Name, Server string }
 
@@ -89,6 +101,8 @@ type Known struct {
 	Leader string
 	// Epoch counts the groups that were begun.
 	Epoch int64
+	// Unreached are members, by name, of a group that others prove, which this member does not reach, if its last try to stay in the group failed.
+	Unreached []string
 	// Accepted is what a person decided: the member to begin with and the Epoch at that time, as in orders-db-b@3. What was decided in
 	// another one has no effect.
 	Accepted string
@@ -192,7 +206,12 @@ func (k Known) accepted() string {
 // join a group that has these transactions. One with others of its own is kept out: they would be lost, or divide the group.
 func (k Known) join(group gtid.Set, called string) Entry {
 	extra := k.Own.Has.Minus(group)
-	if extra.Empty() {
+	switch {
+	case extra.Empty() && len(k.Unreached) > 0:
+		// The group would remove it again, or another one, and writes wait each time.
+		return wait(members.ReasonMembersApart, fmt.Sprintf("this member could not stay in the group, and does not reach %s there, which others hear from: it joins when it "+
+			"does. Check the network between their nodes", strings.Join(k.Unreached, ", ")))
+	case extra.Empty():
 		return Entry{What: Join, GroupName: called}
 	}
 	return wait(mysqlmember.ReasonExtraTransactions, fmt.Sprintf("this member has transactions that the group does not have, and stays out of it: %s. "+
