@@ -21,24 +21,52 @@ func TestBehind(t *testing.T) {
 	begin(t, c, "a", "b", "c")
 	w, p := c.write(), c.askAll()
 	w.goesOn(10 * time.Second)
-	c.through(t, w, p, []step{{"FollowersCut", followersCut}, {"FormerLeader", formerLeaderCut}})
+	c.through(t, w, p, []step{{"FollowersCut", followersCut}, {"FormerLeader", formerLeaderCut}, {"FromLeader", fromLeaderCut}})
 }
 
 // formerLeaderCut is the same with the member that began the group as one of both. Then the group may remove one, which must not come back before
 // it reaches the other one: each time that it did, writes waited, for up to 44 s.
 func formerLeaderCut(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
-	former := c.leader()
+	former, other := moved(t, c, w)
+	said := apart(t, c, w, former, other)
+	if !slices.Contains(slices.Collect(maps.Values(said)), members.ReasonMembersApart) {
+		t.Errorf("members reported %v, want that one is apart", said)
+	}
+}
+
+// fromLeaderCut: a standby does not hear from its leader, and the former leader hears from both. One of both gets no clients, and says why.
+func fromLeaderCut(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
+	_, other := moved(t, c, w)
+	leader := c.leader()
+	c.part(leader, other)
+	c.eventually("one of both gets no clients, and reports why", 3*time.Minute, func() bool {
+		return slices.ContainsFunc([]string{leader, other}, func(l string) bool {
+			_, r, _ := c.status(l)
+			if r.Reason != "" {
+				t.Logf("%s: %s: %s", l, r.Reason, r.Message)
+			}
+			return c.probe(l, "/readyz") != nil && r.Reason != ""
+		})
+	})
+	w.goesOn(time.Minute)
+	gap, errs := w.reset()
+	t.Logf("%s was the leader, and %s is; writes waited %s; %v", leader, c.leader(), gap, errs)
+	c.unite(leader, other)
+	c.whole(w)
+}
+
+// moved leader: the former one and the other standby.
+func moved(t *testing.T, c *cluster, w *writer) (former, other string) {
+	t.Helper()
+	former = c.leader()
 	c.annotate(members.SuffixFailover, "provider", map[string]string{
 		members.AnnotationLeader: c.identify(former).Pod, members.AnnotationCandidate: c.identify(c.followers()[1]).Pod,
 	})
 	gapOf(t, c, w, former)
 	c.eventually("all members are ready", time.Minute, func() bool { return c.ready(c.letters...) })
-	other := slices.DeleteFunc(c.followers(), func(l string) bool { return l == former })[0]
-	said := apart(t, c, w, former, other)
-	if !slices.Contains(slices.Collect(maps.Values(said)), members.ReasonMembersApart) {
-		t.Errorf("members reported %v, want that one is apart", said)
-	}
+	return former, slices.DeleteFunc(c.followers(), func(l string) bool { return l == former })[0]
 }
 
 // followersCut: two standbys do not hear from each other, and both hear from the leader. One of them may receive ever less of what the group
