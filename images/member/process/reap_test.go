@@ -64,6 +64,9 @@ func TestTitle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// On a busy machine the kernel may not have set it yet.
+	for until := time.Now().Add(10 * time.Second); Title(child.PID()) == "" && time.Now().Before(until); time.Sleep(time.Millisecond) {
+	}
 	if diff := cmp.Diff("/bin/sleep 60", Title(child.PID())); diff != "" {
 		t.Errorf("Title(...): -want, +got:\n%s", diff)
 	}
