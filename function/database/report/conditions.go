@@ -186,7 +186,7 @@ func standbys(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonStandbyLost, about(*lost))
 	case lost != nil:
 		return no(v1alpha1.ReasonStandbyLost, about(*lost)+"; another standby can become the leader")
-	case apart != nil && divided(s.Cluster):
+	case divided(s.Cluster):
 		return no(v1alpha1.ReasonMembersApart, about(*apart))
 	case len(candidates) == 0 && m != nil:
 		return no(v1alpha1.ReasonNoStandby, about(*m))
@@ -208,12 +208,9 @@ func standbys(s *decision.Pass) xpv2.Condition {
 func divided(s *facts.Cluster) bool {
 	all := filtered(s.Seen.Members, running)
 	apart := filtered(all, func(m observev1alpha1.TopologyMember) bool { return m.Reason == string(v1alpha1.ReasonMembersApart) })
-	if len(apart) == 0 {
-		return false // its pod starts again: it is missing
-	}
-	// Without the leader, and with one that is apart. Two are at least: the other one reports it as well.
-	together := len(all) - 1 - max(len(apart), 2) + 1
-	return 2*together <= len(all)
+	// Without the leader, and with one that is apart. Of two the other one may not have reported it yet.
+	together := len(all) - max(len(apart), 2)
+	return len(apart) > 0 && 2*together <= len(all)
 }
 
 // also says what a member reports, of each that there is.

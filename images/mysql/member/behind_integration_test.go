@@ -25,7 +25,7 @@ func TestBehind(t *testing.T) {
 }
 
 // formerLeaderCut is the same with the member that began the group as one of both. Then the group may remove one, which must not come back before
-// it reaches the other one: each time that it did, writes waited, for up to 44 s.
+// it reaches the other one: when it did, writes waited for 44 s.
 func formerLeaderCut(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	former, other := moved(t, c, w)
